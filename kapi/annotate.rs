@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What debuggers and tracers are told around a lock's operations: lockdep, lock statistics,
+//! tracepoints, sleeping in the wrong place.
+//!
+//! C headers: [`include/linux/lockdep.h`](srctree/include/linux/lockdep.h),
+//! [`include/trace/events/lock.h`](srctree/include/trace/events/lock.h). The events are the
+//! kernel's own, so `perf lock contention` sees these locks as it sees C's.
+
+use super::shim;
+use core::{
+    cell::UnsafeCell,
+    ffi::c_void,
+    mem::MaybeUninit,
+    pin::Pin, //
+};
+use kernel::{
+    bindings,
+    prelude::*,
+    sync::LockClassKey, //
+};
+
+/// How a lock is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Shared.
+    Read,
+    /// Exclusive.
+    Write,
+}
+
+/// Whether taking a lock may wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taking {
+    /// It may, so it can be part of a deadlock.
+    Waits,
+    /// It does not.
+    Tries,
+}
+
+/// The caller may sleep here: checked on debug kernels, a preemption point on some others.
+#[track_caller]
+#[inline(always)]
+pub(crate) fn might_sleep() {
+    kernel::task::might_sleep();
+}
+
+/// A lock as lockdep knows it. Nothing, of no size, on kernels without lockdep.
+#[repr(transparent)]
+pub struct DepMap(UnsafeCell<MaybeUninit<bindings::lockdep_map>>);
+
+// SAFETY: Lockdep's functions bring their own synchronisation.
+unsafe impl Send for DepMap {}
+// SAFETY: As above.
+unsafe impl Sync for DepMap {}
+
+impl DepMap {
+    /// A sleeping lock of the class `key`, called `name`.
+    pub(crate) fn new(name: &'static CStr, key: Pin<&'static LockClassKey>) -> impl PinInit<Self> {
+        let init = move |slot: *mut Self| {
+            // SAFETY: `slot` is valid for writes; `name` and `key` live for ever.
+            unsafe { shim::kapi_lockdep_init(slot.cast(), name.as_char_ptr(), key.as_ptr()) };
+            Ok(())
+        };
+        // SAFETY: The closure initialises the map, and cannot fail.
+        unsafe { pin_init::pin_init_from_closure(init) }
+    }
+
+    #[inline(always)]
+    fn as_ptr(&self) -> *mut bindings::lockdep_map {
+        self.0.get().cast()
+    }
+
+    #[inline(always)]
+    fn acquire(&self, mode: Mode, taking: Taking, subclass: u32) {
+        let tries = taking == Taking::Tries;
+        // SAFETY: Initialised, since the only constructor does it in place.
+        unsafe {
+            match mode {
+                Mode::Read => shim::kapi_lockdep_acquire_read(self.as_ptr(), subclass, tries),
+                Mode::Write => shim::kapi_lockdep_acquire(self.as_ptr(), subclass, tries),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn release(&self) {
+        // SAFETY: As in `acquire`.
+        unsafe { shim::kapi_lockdep_release(self.as_ptr()) };
+    }
+
+    /// Takes the lock by `take`. What would deadlock is reported before it does.
+    #[inline(always)]
+    pub(crate) fn taking(
+        &self,
+        mode: Mode,
+        taking: Taking,
+        subclass: u32,
+        take: impl FnOnce() -> Result,
+    ) -> Result {
+        self.acquire(mode, taking, subclass);
+        let result = take();
+        match result {
+            // SAFETY: As in `acquire`.
+            Ok(()) => unsafe { shim::kapi_lock_acquired(self.as_ptr()) },
+            Err(_) => self.release(),
+        }
+        result
+    }
+
+    /// The lock was taken without waiting.
+    #[inline(always)]
+    pub(crate) fn taken_at_once(&self, mode: Mode) {
+        self.acquire(mode, Taking::Tries, 0);
+    }
+
+    /// The lock is about to be given up.
+    #[inline(always)]
+    pub(crate) fn giving_up(&self) {
+        self.release();
+    }
+
+    /// The lock, held for writing, is about to be held for reading.
+    #[inline(always)]
+    pub(crate) fn downgrading(&self) {
+        // SAFETY: As in `acquire`.
+        unsafe { shim::kapi_lockdep_downgrade(self.as_ptr()) };
+    }
+
+    /// Runs `wait`, in which the task waits for `lock`, the lock of this map, between the events
+    /// `contention_begin` and `contention_end`. Nothing on kernels without tracepoints, two
+    /// patched-out branches elsewhere.
+    #[inline(always)]
+    pub(crate) fn contended<L>(
+        &self,
+        lock: &L,
+        mode: Mode,
+        wait: impl FnOnce() -> Result,
+    ) -> Result {
+        let addr: *mut c_void = core::ptr::from_ref(lock).cast_mut().cast();
+        let flags = match mode {
+            Mode::Read => shim::KAPI_LCB_F_READ,
+            Mode::Write => shim::KAPI_LCB_F_WRITE,
+        };
+        // SAFETY: As in `acquire`; the address is only recorded.
+        unsafe {
+            shim::kapi_lock_contended(self.as_ptr());
+            shim::kapi_trace_contention_begin(addr, flags);
+        }
+        let result = wait();
+        let ret = result.as_ref().map_or_else(|e| e.to_errno(), |()| 0);
+        // SAFETY: As above.
+        unsafe { shim::kapi_trace_contention_end(addr, ret) };
+        result
+    }
+}
