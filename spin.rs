@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Optimistic spinning: waiting for a sleeping lock without sleeping, for as long as its owner
+//! runs. Shared by both read-write semaphores.
+//!
+//! C counterpart: the `CONFIG_RWSEM_SPIN_ON_OWNER` parts of
+//! [`kernel/locking/rwsem.c`](srctree/kernel/locking/rwsem.c).
+//!
+//! # Protocol
+//!
+//! Next to its count, a lock keeps an [`OwnerWord`], a hint at who holds it. A spinner joins the
+//! lock's [`Osq`], and as its head alternates between waiting while the owner runs and trying to
+//! take the lock, until it has it or should stop: because another task is to run here, because
+//! the owner sleeps, or because the owner is not known and may never run while we spin.
+//!
+//! # Invariants
+//!
+//! 1. Count and owner word change within one preempt-off region, so that a task that finds the
+//!    lock held by nobody known does not keep the holder off its CPU between the two.
+//! 2. A task in the owner word is looked at only with preemption off since before it was read
+//!    there: a writer clears the word before it can exit, so RCU keeps the structure.
+//!
+//! # Memory ordering
+//!
+//! The owner word is a hint and all its accesses are relaxed. The lock is taken by its count.
+
+use crate::{
+    kapi::{
+        clock,
+        preempt::{
+            self,
+            PreemptDisabled, //
+        },
+        task::{
+            self,
+            Task, //
+        }, //
+    },
+    osq::Osq, //
+};
+use kernel::{
+    processor::cpu_relax,
+    sync::atomic::{
+        Atomic,
+        Relaxed, //
+    }, //
+};
+
+/// A value of the owner word.
+///
+/// | bits 63-6 | bit 1 | bit 0 | meaning |
+/// |---|---|---|---|
+/// | 0 | 0 | 0 | free, or held by someone not (yet) known |
+/// | task | 0 | 0 | that task holds the lock for writing |
+/// | task or 0 | x | 1 | the last to take the lock were readers, that task among them; they may have given it up since |
+/// | task or 0 | 1 | 1 | the same, and spinners have waited for them long enough |
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Owner(usize);
+
+impl Owner {
+    pub(crate) const NONE: Self = Self(0);
+    /// Readers, none of them named.
+    pub(crate) const READERS: Self = Self(Self::READER);
+
+    const READER: usize = 1 << 0;
+    const NONSPINNABLE: usize = 1 << 1;
+    const FLAGS: usize = Self::READER | Self::NONSPINNABLE;
+
+    /// The writer `task`.
+    #[inline(always)]
+    pub(crate) fn writer(task: Task) -> Self {
+        Self(task.addr())
+    }
+
+    /// Readers, `task` among them, with the spinners' mark of what was there before.
+    #[inline(always)]
+    pub(crate) fn reader_after(task: Task, before: Self) -> Self {
+        Self(task.addr() | Self::READER | (before.0 & Self::NONSPINNABLE))
+    }
+
+    /// Whether readers were the last to take the lock.
+    #[inline(always)]
+    pub(crate) fn is_reader(self) -> bool {
+        self.0 & Self::READER != 0
+    }
+
+    /// Whether spinning for the lock is pointless until its readers are gone.
+    #[inline(always)]
+    pub(crate) fn is_nonspinnable(self) -> bool {
+        self.0 & Self::NONSPINNABLE != 0
+    }
+
+    /// The task that holds the lock for writing, if it is known.
+    #[inline(always)]
+    pub(crate) fn as_writer(self) -> Option<Task> {
+        (self.0 != 0 && self.0 & Self::FLAGS == 0).then(|| Task::from_addr(self.0))
+    }
+}
+
+/// Who holds a lock, as far as is known.
+pub(crate) struct OwnerWord(Atomic<usize>);
+
+impl OwnerWord {
+    /// Nobody known.
+    pub(crate) const fn new() -> Self {
+        Self(Atomic::new(Owner::NONE.0))
+    }
+
+    #[inline(always)]
+    pub(crate) fn load(&self) -> Owner {
+        // Relaxed: a hint, see the module's notes on ordering.
+        Owner(self.0.load(Relaxed))
+    }
+
+    /// Enters `owner`; in the region in which the lock changes hands, or while the caller holds
+    /// it.
+    #[inline(always)]
+    pub(crate) fn set(&self, owner: Owner, _pin: &PreemptDisabled) {
+        // INVARIANT: 1 and 2, by the caller's region.
+        // Relaxed: a hint.
+        self.0.store(owner.0, Relaxed);
+    }
+
+    /// Changes the word to what `step` says, unless that says to leave it.
+    fn update(&self, step: impl Fn(Owner) -> Option<Owner>) {
+        let mut owner = self.load();
+        while let Some(new) = step(owner) {
+            // Relaxed: a hint.
+            match self.0.cmpxchg(owner.0, new.0, Relaxed) {
+                Ok(_) => return,
+                Err(now) => owner = Owner(now),
+            }
+        }
+    }
+
+    /// Tells spinners not to wait for the present readers.
+    pub(crate) fn set_nonspinnable(&self) {
+        self.update(|owner| {
+            (owner.is_reader() && !owner.is_nonspinnable())
+                .then_some(Owner(owner.0 | Owner::NONSPINNABLE))
+        });
+    }
+
+    /// Lets spinners wait again: the readers are gone.
+    #[inline(always)]
+    pub(crate) fn clear_nonspinnable(&self) {
+        if self.load().is_nonspinnable() {
+            self.update(|owner| {
+                owner
+                    .is_nonspinnable()
+                    .then_some(Owner(owner.0 & !Owner::NONSPINNABLE))
+            });
+        }
+    }
+
+    /// Whether spinning has a chance: nobody else is to run here, and the owner, if there is a
+    /// writer, runs. `unknown` is the answer when no writer is known.
+    #[inline]
+    pub(crate) fn can_spin(&self, unknown: bool, pin: &PreemptDisabled) -> bool {
+        if task::need_resched() {
+            return false;
+        }
+        let owner = self.load();
+        match owner.as_writer() {
+            // SAFETY: Invariant 2: read with preemption off.
+            Some(owner) => unsafe { owner.is_on_cpu(pin) },
+            None => unknown && !owner.is_nonspinnable(),
+        }
+    }
+}
+
+/// How long a spinner bears with readers, of whom it cannot know whether they run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// For as long as nobody else is to run here.
+    Unbounded,
+    /// That many turns of the loop in all.
+    Turns(u32),
+    /// That many turns in a row without a change of the count.
+    UnchangedTurns(u32),
+    /// 10 us and 0.5 us a reader, 25 us at most, as C does since 5.3.
+    Time,
+}
+
+/// What [`Patience`] has to remember in one spin.
+struct Endurance {
+    turns: u32,
+    count: i64,
+    until: u64,
+}
+
+impl Endurance {
+    /// At the first turn in which readers have the lock.
+    fn new(patience: Patience, count: i64, readers: u64) -> Self {
+        let until = match patience {
+            Patience::Time => clock::sched_ns().wrapping_add(time_limit(readers)),
+            _ => 0,
+        };
+        Self {
+            turns: 0,
+            count,
+            until,
+        }
+    }
+
+    /// Another turn with readers: whether to go on.
+    fn bear(&mut self, patience: Patience, count: i64) -> bool {
+        /// Reading the clock at each turn would cost more than the turn.
+        const TURNS_PER_CLOCK: u32 = 16;
+        self.turns = self.turns.wrapping_add(1);
+        match patience {
+            Patience::Unbounded => true,
+            Patience::Turns(most) => self.turns <= most,
+            Patience::UnchangedTurns(most) => {
+                if self.count != count {
+                    self.count = count;
+                    self.turns = 1;
+                }
+                self.turns <= most
+            }
+            Patience::Time => self.turns % TURNS_PER_CLOCK != 0 || clock::sched_ns() <= self.until,
+        }
+    }
+}
+
+/// The nanoseconds of [`Patience::Time`].
+fn time_limit(readers: u64) -> u64 {
+    const BASE: u64 = 10_000;
+    const PER_READER: u64 = 500;
+    const MOST: u64 = 25_000;
+    readers
+        .saturating_mul(PER_READER)
+        .saturating_add(BASE)
+        .min(MOST)
+}
+
+/// How a spinner's try for the lock ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Try {
+    /// With the lock.
+    Taken,
+    /// Without it.
+    Held,
+    /// Without it, and it is promised to someone else.
+    Promised,
+}
+
+/// How an optimistic spin ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spun {
+    /// With the lock.
+    Taken,
+    /// Without it, given up.
+    GaveUp,
+    /// Without it, because readers outlasted the spinner's patience.
+    Exhausted,
+    /// Without it, because it is promised to someone else.
+    Promised,
+    /// At once: there was no point.
+    NotTried,
+}
+
+/// A lock as its spinners see it.
+pub(crate) trait Spinnable {
+    /// Whether to spin when no writer is known at the start.
+    const UNKNOWN: bool;
+    /// Whether to go on when another writer has taken the lock meanwhile. That it changes hands
+    /// among writers means that many want it.
+    const FOLLOW: bool;
+    /// How long to bear with readers.
+    const PATIENCE: Patience;
+    /// Whether a reschedule that came due during the spin happens at its end, as it should.
+    const RESCHED: bool;
+
+    fn osq(&self) -> &Osq;
+
+    fn owner(&self) -> &OwnerWord;
+
+    /// When no writer is known and `owner` is in the owner word: whether readers have the lock,
+    /// the count, and how many readers that means.
+    fn readers(&self, owner: Owner) -> Option<(i64, u64)>;
+
+    /// Whether the lock is promised to someone, so that spinners leave from wherever they are.
+    fn is_promised(&self) -> bool;
+}
+
+/// Spins for the lock until `try_take` has taken it or spinning has to end.
+///
+/// `try_take` runs with preemption off, at the head of the queue, and is given the proof so that
+/// it can enter the owner in the region in which it takes the lock.
+#[inline]
+pub(crate) fn optimistic_spin<L: Spinnable>(
+    lock: &L,
+    try_take: impl FnMut(&PreemptDisabled) -> Try,
+) -> Spun {
+    let pin = preempt::disable();
+    let end = if lock.is_promised() || !lock.owner().can_spin(L::UNKNOWN, &pin) {
+        Spun::NotTried
+    } else if !lock.osq().lock_unless(&pin, || lock.is_promised()) {
+        Spun::GaveUp
+    } else {
+        let end = spin_as_head(lock, try_take, &pin);
+        lock.osq().unlock(&pin);
+        end
+    };
+    if !L::RESCHED {
+        pin.enable_no_resched();
+    }
+    end
+}
+
+fn spin_as_head<L: Spinnable>(
+    lock: &L,
+    mut try_take: impl FnMut(&PreemptDisabled) -> Try,
+    pin: &PreemptDisabled,
+) -> Spun {
+    let mut endurance = None;
+    let mut had_writer = false;
+    loop {
+        let Some(owner) = spin_on_owner(lock, || lock.is_promised(), pin) else {
+            return Spun::GaveUp;
+        };
+        match try_take(pin) {
+            Try::Taken => return Spun::Taken,
+            Try::Promised => return Spun::Promised,
+            Try::Held => {}
+        }
+        match lock.readers(owner) {
+            Some((count, readers)) => {
+                let endurance =
+                    endurance.get_or_insert_with(|| Endurance::new(L::PATIENCE, count, readers));
+                if !endurance.bear(L::PATIENCE, count) {
+                    return Spun::Exhausted;
+                }
+            }
+            // A new phase of readers gets new patience.
+            None if L::FOLLOW => endurance = None,
+            None => {}
+        }
+        // The lock is held by someone unknown: a writer before its store to the owner word or
+        // after it has cleared it, or readers. If we are real-time we may keep it off this CPU:
+        // one more try is all that this allows, and only if a writer was there just before, which
+        // may be about to give the lock up.
+        let has_writer = owner.as_writer().is_some();
+        if !has_writer && (task::need_resched() || (task::current_is_rt() && !had_writer)) {
+            return Spun::GaveUp;
+        }
+        had_writer = has_writer;
+        cpu_relax();
+    }
+}
+
+/// Waits while the lock's owner is a writer that runs and `stop` does not say otherwise. The owner
+/// then: none known, readers, or, for locks that [follow](Spinnable::FOLLOW), another writer.
+/// `None` when spinning has to end.
+pub(crate) fn spin_on_owner<L: Spinnable>(
+    lock: &L,
+    stop: impl Fn() -> bool,
+    pin: &PreemptDisabled,
+) -> Option<Owner> {
+    let first = lock.owner().load();
+    if let Some(writer) = first.as_writer() {
+        while lock.owner().load() == first {
+            // SAFETY: Invariant 2: the writer was still in the word, with preemption off.
+            let runs = unsafe { writer.is_on_cpu(pin) };
+            if !runs || task::need_resched() || stop() {
+                return None;
+            }
+            cpu_relax();
+        }
+    }
+    let owner = lock.owner().load();
+    let stop = owner.is_nonspinnable()
+        || (!L::FOLLOW && first.as_writer().is_some() && owner != Owner::NONE);
+    (!stop).then_some(owner)
+}
