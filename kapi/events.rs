@@ -29,7 +29,9 @@ const SLOTS: usize = if cfg!(CONFIG_LOCK_EVENT_COUNTS) {
 pub(crate) struct Counters([Atomic<u64>; SLOTS]);
 
 impl Counters {
-    pub(crate) const ZERO: Self = Self([const { Atomic::new(0) }; SLOTS]);
+    pub(crate) const fn new() -> Self {
+        Self([const { Atomic::new(0) }; SLOTS])
+    }
 }
 
 /// The events of a kind of lock, numbered from 0 in the order of their names.
@@ -149,7 +151,7 @@ macro_rules! events {
     ($set:ty) => {{
         $crate::kapi::percpu::percpu_static! {
             static COUNTERS: PerCpu<$crate::kapi::events::Counters> =
-                $crate::kapi::events::Counters::ZERO;
+                $crate::kapi::events::Counters::new();
         }
         $crate::kapi::events::Events::<$set>::new(&COUNTERS)
     }};

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The table of all locks that can be measured and tested. A new lock gets an entry here.
+
+use super::subject::Subject;
+use crate::{
+    kapi::{
+        debugfs::Text,
+        events::EventSource,
+        peers, //
+    },
+    osq,
+    rwsem,
+    rwsem_xadd, //
+};
+use kernel::{
+    prelude::*,
+    sync::static_lock_class, //
+};
+
+/// A set of operations.
+#[derive(Clone, Copy)]
+pub(super) struct Ops(u32);
+
+/// The operations in the order of their bits.
+const OP_NAMES: [&str; 8] = [
+    "read",
+    "try_read",
+    "write",
+    "read_interruptible",
+    "read_killable",
+    "try_write",
+    "write_killable",
+    "downgrade",
+];
+
+impl Ops {
+    /// What every lock has.
+    const PLAIN: Self = Self(0b0000_0111);
+    /// What a read-write semaphore has.
+    const SEMAPHORE: Self = Self(0b1111_1111);
+
+    fn names(self) -> impl Iterator<Item = &'static str> {
+        (0..)
+            .zip(OP_NAMES)
+            .filter(move |(bit, _)| self.0 >> bit & 1 != 0)
+            .map(|(_, name)| name)
+    }
+}
+
+/// A type of lock.
+pub(super) struct LockType {
+    name: &'static CStr,
+    /// What it is, whoever made it.
+    family: &'static str,
+    ops: Ops,
+    /// What it counts in its slow paths, if the harness can read that.
+    events: Option<&'static dyn EventSource>,
+    /// Whether it locks at all.
+    sound: bool,
+    new: fn() -> Result<Subject>,
+}
+
+impl LockType {
+    /// The name in files and results.
+    pub(super) fn name(&self) -> &'static str {
+        self.name.to_str().unwrap_or("?")
+    }
+
+    /// A free lock of this type.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn create(&self) -> Result<Subject> {
+        (self.new)()
+    }
+}
+
+/// An entry for a read-write semaphore of a policy. Each has a lock class of its own.
+macro_rules! rwsem {
+    ($lock:ident::$policy:ident) => {
+        LockType {
+            name: <$lock::$policy as $lock::Policy>::NAME,
+            family: "rwsem",
+            ops: Ops::SEMAPHORE,
+            events: Some(<$lock::$policy as $lock::Policy>::EVENTS),
+            sound: true,
+            new: || {
+                Subject::semaphore::<$lock::RwSem<$lock::$policy>>((
+                    <$lock::$policy as $lock::Policy>::NAME,
+                    static_lock_class!(),
+                ))
+            },
+        }
+    };
+}
+
+/// All of them, in the order in which they are listed.
+pub(super) static LOCKS: [LockType; 20] = [
+    LockType {
+        name: c"mutex",
+        family: "mutex",
+        ops: Ops::PLAIN,
+        events: None,
+        sound: true,
+        new: || Subject::plain::<peers::Mutex>((c"mutex", static_lock_class!())),
+    },
+    LockType {
+        name: c"rwsem_c",
+        family: "rwsem",
+        ops: Ops::SEMAPHORE,
+        events: None,
+        sound: true,
+        new: || Subject::semaphore::<peers::RwSemaphore>((c"rwsem_c", static_lock_class!())),
+    },
+    rwsem!(rwsem_xadd::Nospin),
+    rwsem!(rwsem_xadd::Base),
+    rwsem!(rwsem_xadd::P1),
+    rwsem!(rwsem_xadd::P2),
+    rwsem!(rwsem_xadd::P3),
+    rwsem!(rwsem_xadd::P4),
+    rwsem!(rwsem_xadd::P4_16),
+    rwsem!(rwsem_xadd::P4Time),
+    rwsem!(rwsem_xadd::P4Null),
+    rwsem!(rwsem_xadd::P6),
+    rwsem!(rwsem_xadd::P7),
+    rwsem!(rwsem_xadd::Posted),
+    rwsem!(rwsem_xadd::Xadd),
+    rwsem!(rwsem::C73),
+    rwsem!(rwsem::HandoffStop),
+    rwsem!(rwsem::HandoffStopFull),
+    rwsem!(rwsem::Rwsem),
+    LockType {
+        name: c"lock_busted",
+        family: "busted",
+        ops: Ops::PLAIN,
+        events: None,
+        sound: false,
+        new: Subject::busted,
+    },
+];
+
+/// All that counts events, by name.
+pub(super) fn event_sources() -> impl Iterator<Item = (&'static str, &'static dyn EventSource)> {
+    let osq: (&str, &dyn EventSource) = ("osq", &osq::EVENTS);
+    let counting = LOCKS
+        .iter()
+        .filter_map(|lock| Some((lock.name(), lock.events?)));
+    // Named in full: `pin_init::Init` has a method of that name too.
+    Iterator::chain(counting, [osq])
+}
+
+/// A line per lock: name, family, operations.
+pub(super) fn describe(out: &mut Text) -> Result {
+    for lock in &LOCKS {
+        out.put(fmt!("{} {}", lock.name(), lock.family))?;
+        for op in lock.ops.names() {
+            out.put(fmt!(" {op}"))?;
+        }
+        out.put(fmt!("\n"))?;
+    }
+    Ok(())
+}
+
+/// Some of the locks, at least one.
+#[derive(Clone, Copy)]
+pub(super) struct Selection(u64);
+
+const _: () = assert!(LOCKS.len() <= u64::BITS as usize);
+
+impl Selection {
+    /// All that lock.
+    pub(super) fn sound() -> Self {
+        Self::of(|lock| lock.sound)
+    }
+
+    /// Those in a comma-separated list, each once.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when a name is unknown or there twice.
+    pub(super) fn parse(list: &str) -> Result<Self> {
+        let mut all = Self(0);
+        for name in list.split(',') {
+            let one = Self::of(|lock| lock.name() == name);
+            if one.0 == 0 || all.0 & one.0 != 0 {
+                return Err(EINVAL);
+            }
+            all.0 |= one.0;
+        }
+        Ok(all)
+    }
+
+    /// The numbers in the table of those selected.
+    pub(super) fn indices(self) -> impl Iterator<Item = u8> {
+        (0..u64::BITS as u8).filter(move |bit| self.0 >> bit & 1 != 0)
+    }
+
+    /// All names, those selected in brackets.
+    pub(super) fn show(self, out: &mut Text) -> Result {
+        super::show_choice(
+            out,
+            LOCKS
+                .iter()
+                .enumerate()
+                .map(|(i, lock)| (lock.name(), self.0 >> i & 1 != 0)),
+        )
+    }
+
+    fn of(wanted: impl Fn(&LockType) -> bool) -> Self {
+        let bits = (0..).zip(&LOCKS).filter(|(_, lock)| wanted(lock));
+        Self(bits.fold(0, |bits, (i, _): (u32, _)| bits | 1 << i))
+    }
+}

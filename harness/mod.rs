@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Measures and tests locks, driven through debugfs.
+//!
+//! Three tables say what there is: [`locks::LOCKS`], [`scenario::SCENARIOS`] and the files in
+//! [`debugfs`]. A run ([`bench`]) is one controller thread, which plays a scenario: crews of worker
+//! threads ([`crew`]), one crew a block, that use a lock under test ([`subject`]).
+
+mod bench;
+mod checks;
+mod crew;
+mod cycle;
+mod debugfs;
+mod knobs;
+mod locks;
+mod order;
+mod osq;
+mod parse;
+mod peers;
+mod rng;
+mod rwsem_mix;
+mod scenario;
+mod subject;
+
+use crate::kapi::debugfs::{
+    Dir,
+    Text, //
+};
+use bench::Engine;
+use kernel::{
+    prelude::*,
+    processor::cpu_relax,
+    sync::Arc, //
+};
+
+/// The harness, from the module's start to its end.
+///
+/// A run that is not over keeps the module, so that this is never dropped during one.
+pub(crate) struct Harness {
+    /// Goes first, which waits for those who still are in a file's function.
+    _files: Dir,
+    _engine: bench::Joined,
+}
+
+impl Harness {
+    /// Sets up the files.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, or `ENODEV` in a kernel without debugfs.
+    pub(crate) fn new(module: &'static ThisModule) -> Result<Self> {
+        let engine = Arc::pin_init(Engine::new(module), GFP_KERNEL)?;
+        Ok(Self {
+            _files: debugfs::create(&engine)?,
+            _engine: bench::Joined(engine),
+        })
+    }
+}
+
+/// Executes `count` PAUSE instructions: what the locks' load is measured in.
+#[inline(always)]
+fn pause(count: u32) {
+    for _ in 0..count {
+        cpu_relax();
+    }
+}
+
+/// Shows what can be chosen, with brackets around what is: `[one] other`.
+fn show_choice(out: &mut Text, items: impl Iterator<Item = (&'static str, bool)>) -> Result {
+    let mut gap = "";
+    for (name, chosen) in items {
+        if chosen {
+            out.put(fmt!("{gap}[{name}]"))?;
+        } else {
+            out.put(fmt!("{gap}{name}"))?;
+        }
+        gap = " ";
+    }
+    out.put(fmt!("\n"))
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A lock under test, of whatever type.
+//!
+//! Workers see [`Subject`], whose operations return guards. Behind it stands one adapter for each
+//! capability of a lock; each of its methods is one call into the lock, which the compiler makes a
+//! jump, so that a lock in C and one in Rust are reached alike: through one indirect call.
+
+use crate::rwlock::{
+    RawRwLock,
+    RawRwSem, //
+};
+use core::mem::ManuallyDrop;
+use kernel::{
+    prelude::*,
+    sync::{
+        Arc,
+        LockClassKey, //
+    },
+    types::NotThreadSafe, //
+};
+
+/// The lock's name and class for lockdep.
+pub(super) type Class = (&'static CStr, Pin<&'static LockClassKey>);
+
+/// A lock that workers can share.
+pub(super) struct Subject(Arc<dyn TestLock>);
+
+impl Subject {
+    /// A new lock of type `R`, which can only be taken and given up.
+    pub(super) fn plain<R: RawRwLock<ReadToken = ()> + 'static>(
+        (name, key): Class,
+    ) -> Result<Self> {
+        let lock = Arc::pin_init(
+            try_pin_init!(Plain {
+                lock <- R::init(name, key),
+            }),
+            GFP_KERNEL,
+        )?;
+        Ok(Self(lock))
+    }
+
+    /// A new lock of type `R` with all that a read-write semaphore can do.
+    pub(super) fn semaphore<R: RawRwSem<ReadToken = ()> + 'static>(
+        (name, key): Class,
+    ) -> Result<Self> {
+        let lock = Arc::pin_init(
+            try_pin_init!(Semaphore {
+                lock <- R::init(name, key),
+            }),
+            GFP_KERNEL,
+        )?;
+        Ok(Self(lock))
+    }
+
+    /// Nothing that locks, for tests of the checks themselves.
+    pub(super) fn busted() -> Result<Self> {
+        Ok(Self(Arc::new(Busted, GFP_KERNEL)?))
+    }
+
+    /// Takes the lock for reading.
+    #[inline(always)]
+    pub(super) fn read(&self) -> ReadHold<'_> {
+        self.0.read();
+        ReadHold::new(&*self.0)
+    }
+
+    fn try_read(&self) -> Option<ReadHold<'_>> {
+        self.0.try_read().then(|| ReadHold::new(&*self.0))
+    }
+
+    /// Takes the lock for writing.
+    #[inline(always)]
+    pub(super) fn write(&self) -> WriteHold<'_> {
+        self.0.write();
+        WriteHold::new(&*self.0)
+    }
+
+    /// Tries each operation that does not wait on a lock that no one else uses any more.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong: the lock was not left free, or an operation does not do what it should.
+    pub(super) fn check_at_rest(&self) -> Result<(), &'static str> {
+        // Blocking operations come after a trylock that shows that they need not wait.
+        drop(
+            self.try_read()
+                .ok_or("not free at rest: refuses a reader")?,
+        );
+        let Some(sem) = self.0.semaphore() else {
+            return Ok(());
+        };
+        if !sem.try_write() {
+            return Err("not free at rest: refuses a writer");
+        }
+        let writer = WriteHold::new(&*self.0);
+        if self.try_read().is_some() || sem.try_write() {
+            return Err("lets others in while written");
+        }
+        let reader = writer.downgrade(sem);
+        drop(self.try_read().ok_or("refuses a reader after downgrade")?);
+        if sem.try_write() {
+            return Err("lets a writer in while read");
+        }
+        drop(reader);
+        // One after the other: a task that reads twice could deadlock with a writer between.
+        let reads: [fn(&dyn TestSemaphore) -> Result; 2] =
+            [|sem| sem.read_interruptible(), |sem| sem.read_killable()];
+        for read in reads {
+            read(sem).map_err(|_| "fails to read without a signal")?;
+            drop(ReadHold::new(&*self.0));
+        }
+        sem.write_killable()
+            .map_err(|_| "fails to write without a signal")?;
+        drop(WriteHold::new(&*self.0));
+        Ok(())
+    }
+}
+
+/// Held for reading until dropped.
+#[must_use = "the lock is given up at once when this is unused"]
+pub(super) struct ReadHold<'a> {
+    lock: &'a dyn TestLock,
+    _not_send: NotThreadSafe,
+}
+
+impl<'a> ReadHold<'a> {
+    /// Only for a `lock` that the caller has just taken for reading.
+    #[inline(always)]
+    fn new(lock: &'a dyn TestLock) -> Self {
+        Self {
+            lock,
+            _not_send: NotThreadSafe,
+        }
+    }
+}
+
+impl Drop for ReadHold<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: Held for reading since `new`.
+        unsafe { self.lock.read_unlock() };
+    }
+}
+
+/// Held for writing until dropped.
+#[must_use = "the lock is given up at once when this is unused"]
+pub(super) struct WriteHold<'a> {
+    lock: &'a dyn TestLock,
+    _not_send: NotThreadSafe,
+}
+
+impl<'a> WriteHold<'a> {
+    /// Only for a `lock` that the caller has just taken for writing.
+    #[inline(always)]
+    fn new(lock: &'a dyn TestLock) -> Self {
+        Self {
+            lock,
+            _not_send: NotThreadSafe,
+        }
+    }
+
+    /// Goes on as a reader. `sem` is the lock's own.
+    fn downgrade(self, sem: &dyn TestSemaphore) -> ReadHold<'a> {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: Held for writing since `new`, and not given up otherwise.
+        unsafe { sem.downgrade() };
+        ReadHold::new(this.lock)
+    }
+}
+
+impl Drop for WriteHold<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: Held for writing since `new`.
+        unsafe { self.lock.write_unlock() };
+    }
+}
+
+/// What every lock under test can do.
+trait TestLock: Send + Sync {
+    fn read(&self);
+    fn try_read(&self) -> bool;
+    /// # Safety
+    ///
+    /// The calling task holds the lock for reading.
+    unsafe fn read_unlock(&self);
+    fn write(&self);
+    /// # Safety
+    ///
+    /// The calling task holds the lock for writing.
+    unsafe fn write_unlock(&self);
+
+    /// What it can do beyond that, if it is a read-write semaphore.
+    fn semaphore(&self) -> Option<&dyn TestSemaphore> {
+        None
+    }
+}
+
+/// What read-write semaphores can do beyond [`TestLock`].
+trait TestSemaphore {
+    fn try_write(&self) -> bool;
+    fn read_interruptible(&self) -> Result;
+    fn read_killable(&self) -> Result;
+    fn write_killable(&self) -> Result;
+    /// # Safety
+    ///
+    /// The calling task holds the lock for writing; it goes on as a reader.
+    unsafe fn downgrade(&self);
+}
+
+/// A [`RawRwLock`], on cache lines that it shares with nothing.
+#[pin_data]
+#[repr(align(64))]
+struct Plain<R> {
+    #[pin]
+    lock: R,
+}
+
+impl<R: RawRwLock<ReadToken = ()>> TestLock for Plain<R> {
+    fn read(&self) {
+        self.lock.down_read();
+    }
+
+    fn try_read(&self) -> bool {
+        self.lock.down_read_trylock().is_some()
+    }
+
+    unsafe fn read_unlock(&self) {
+        // SAFETY: Held for reading by the contract; the token is `()`.
+        unsafe { self.lock.up_read(()) };
+    }
+
+    fn write(&self) {
+        self.lock.down_write();
+    }
+
+    unsafe fn write_unlock(&self) {
+        // SAFETY: Held for writing by the contract.
+        unsafe { self.lock.up_write() };
+    }
+}
+
+/// A [`RawRwSem`], on cache lines that it shares with nothing.
+#[pin_data]
+#[repr(align(64))]
+struct Semaphore<R> {
+    #[pin]
+    lock: R,
+}
+
+impl<R: RawRwSem<ReadToken = ()>> TestLock for Semaphore<R> {
+    fn read(&self) {
+        self.lock.down_read();
+    }
+
+    fn try_read(&self) -> bool {
+        self.lock.down_read_trylock().is_some()
+    }
+
+    unsafe fn read_unlock(&self) {
+        // SAFETY: Held for reading by the contract; the token is `()`.
+        unsafe { self.lock.up_read(()) };
+    }
+
+    fn write(&self) {
+        self.lock.down_write();
+    }
+
+    unsafe fn write_unlock(&self) {
+        // SAFETY: Held for writing by the contract.
+        unsafe { self.lock.up_write() };
+    }
+
+    fn semaphore(&self) -> Option<&dyn TestSemaphore> {
+        Some(self)
+    }
+}
+
+impl<R: RawRwSem<ReadToken = ()>> TestSemaphore for Semaphore<R> {
+    fn try_write(&self) -> bool {
+        self.lock.down_write_trylock()
+    }
+
+    fn read_interruptible(&self) -> Result {
+        self.lock.down_read_interruptible()
+    }
+
+    fn read_killable(&self) -> Result {
+        self.lock.down_read_killable()
+    }
+
+    fn write_killable(&self) -> Result {
+        self.lock.down_write_killable()
+    }
+
+    unsafe fn downgrade(&self) {
+        // SAFETY: Held for writing by the contract.
+        unsafe { self.lock.downgrade_write() };
+    }
+}
+
+/// Lets everyone in at any time. A run with it that is not reported broken shows that the checks
+/// are.
+struct Busted;
+
+impl TestLock for Busted {
+    fn read(&self) {}
+
+    fn try_read(&self) -> bool {
+        true
+    }
+
+    unsafe fn read_unlock(&self) {}
+
+    fn write(&self) {}
+
+    unsafe fn write_unlock(&self) {}
+}

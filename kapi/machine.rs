@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The machine and the kernel that a run took place on.
+
+use super::shim;
+use kernel::{
+    bindings,
+    cpu::nr_cpu_ids,
+    prelude::*, //
+};
+
+/// Ticks a second (`CONFIG_HZ`).
+pub(crate) const HZ: usize = shim::KAPI_HZ;
+
+/// Whether the kernel's C helpers, atomics among them, are inlined into Rust code.
+pub(crate) const INLINE_HELPERS: bool = cfg!(CONFIG_RUST_INLINE_HELPERS);
+
+/// Whether locks, ours and C's, count the events of their slow paths.
+pub(crate) const COUNTS_EVENTS: bool = cfg!(CONFIG_LOCK_EVENT_COUNTS);
+
+/// How this module was built: with stall points and shims as calls, or without.
+pub(crate) const MODULE_BUILD: &str = if cfg!(klocks_debug) {
+    "klocks debug"
+} else {
+    "klocks"
+};
+
+/// The numbers of the CPUs that run now. They may change at once where CPUs can be unplugged.
+pub(crate) fn online_cpus() -> impl Iterator<Item = u32> {
+    (0..nr_cpu_ids()).filter(|&cpu| {
+        // SAFETY: Reads a C bitmap, which is valid for all numbers below `nr_cpu_ids`.
+        unsafe {
+            bindings::cpumask_test_cpu(cpu as c_int, (&raw mut bindings::__cpu_online_mask).cast())
+        }
+    })
+}
+
+/// How many CPUs run now; never 0.
+pub(crate) fn cpu_count() -> u32 {
+    let mut count: u32 = 0;
+    for _ in online_cpus() {
+        count = count.saturating_add(1);
+    }
+    count.max(1)
+}
+
+/// The kernel's release, as `uname -r` prints it.
+pub(crate) fn kernel_release() -> &'static str {
+    // SAFETY: A NUL-terminated string that the kernel never changes.
+    text(unsafe { CStr::from_char_ptr(shim::kapi_kernel_release()) })
+}
+
+/// The compiler of the kernel's Rust code, hence of this module: `rustc --version`.
+pub(crate) fn rustc_version() -> &'static str {
+    // SAFETY: A string literal.
+    text(unsafe { CStr::from_char_ptr(shim::kapi_rustc_version()) })
+}
+
+/// The preemption model in force: `none`, `voluntary`, `full`, `lazy` or `rt`.
+pub(crate) fn preempt_model() -> &'static str {
+    // SAFETY: A string literal.
+    text(unsafe { CStr::from_char_ptr(shim::kapi_preempt_model()) })
+}
+
+fn text(s: &'static CStr) -> &'static str {
+    s.to_str().unwrap_or("unknown")
+}

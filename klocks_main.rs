@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Sleeping reader-writer locks and their helpers in Rust, and a harness that tests and measures
+//! them beside their C counterparts.
+//!
+//! Each lock is a file of its own at the top level. [`rwlock`] has the traits that they implement
+//! and the data lock with guards; [`spin`] and [`waiters`] are what the read-write semaphores
+//! share; [`kapi`] is what all stand on; [`harness`] is reached through debugfs.
+
+use kernel::prelude::*;
+
+mod harness;
+mod kapi;
+mod osq;
+pub mod rwlock;
+pub mod rwsem;
+pub mod rwsem_xadd;
+pub mod semaphore;
+mod spin;
+mod waiters;
+
+module! {
+    type: Klocks,
+    name: "klocks",
+    authors: ["klocks developers"],
+    description: "Sleeping reader-writer locks in Rust, with torture tests and benchmarks",
+    license: "GPL v2",
+}
+
+struct Klocks {
+    _harness: harness::Harness,
+}
+
+impl kernel::Module for Klocks {
+    fn init(module: &'static ThisModule) -> Result<Self> {
+        Ok(Self {
+            _harness: harness::Harness::new(module)?,
+        })
+    }
+}
