@@ -11,7 +11,10 @@ use kernel::prelude::*;
 
 mod harness;
 mod kapi;
+pub mod lockref;
 mod osq;
+pub mod percpu_rwsem;
+pub mod rcu_sync;
 pub mod rwlock;
 pub mod rwsem;
 pub mod rwsem_xadd;

@@ -127,6 +127,11 @@ impl Seat<'_> {
         self.progress.0.store(done, Relaxed);
     }
 
+    /// Nanoseconds that the measured part took in this worker.
+    pub(super) fn elapsed(&self) -> u64 {
+        self.end.get().saturating_sub(self.begin.get())
+    }
+
     /// Runs `ops`, which is what the block's time is the time of.
     #[inline(always)]
     pub(super) fn measure<T>(&self, ops: impl FnOnce() -> T) -> T {

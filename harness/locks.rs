@@ -2,14 +2,29 @@
 
 //! The table of all locks that can be measured and tested. A new lock gets an entry here.
 
-use super::subject::Subject;
+use super::{
+    counted::{
+        AsLock,
+        Blocks,
+        Counted,
+        SpinRef, //
+    },
+    subject::Subject, //
+};
 use crate::{
     kapi::{
         debugfs::Text,
         events::EventSource,
-        peers, //
+        lockref::CLockRef,
+        peers,
+        percpu_peer, //
+    },
+    lockref::{
+        self,
+        LockRef, //
     },
     osq,
+    percpu_rwsem,
     rwsem,
     rwsem_xadd, //
 };
@@ -23,7 +38,7 @@ use kernel::{
 pub(super) struct Ops(u32);
 
 /// The operations in the order of their bits.
-const OP_NAMES: [&str; 8] = [
+const OP_NAMES: [&str; 13] = [
     "read",
     "try_read",
     "write",
@@ -32,11 +47,18 @@ const OP_NAMES: [&str; 8] = [
     "try_write",
     "write_killable",
     "downgrade",
+    "get",
+    "get_not_zero",
+    "get_not_dead",
+    "put_return",
+    "put_or_lock",
 ];
 
 impl Ops {
     /// What every lock has.
     const PLAIN: Self = Self(0b0000_0111);
+    /// What a reference count with its lock has.
+    const COUNT: Self = Self(Self::PLAIN.0 | 0b1_1111 << 8);
     /// What a read-write semaphore has.
     const SEMAPHORE: Self = Self(0b1111_1111);
 
@@ -59,9 +81,21 @@ pub(super) struct LockType {
     /// Whether it locks at all.
     sound: bool,
     new: fn() -> Result<Subject>,
+    /// Its blocks in the scenarios of counts, if it is one.
+    refs: Option<&'static Blocks>,
 }
 
 impl LockType {
+    /// What it counts in its slow paths.
+    pub(super) fn events(&self) -> Option<&'static dyn EventSource> {
+        self.events
+    }
+
+    /// Its blocks in the scenarios of counts, if it is one.
+    pub(super) fn refs(&self) -> Option<&'static Blocks> {
+        self.refs
+    }
+
     /// The name in files and results.
     pub(super) fn name(&self) -> &'static str {
         self.name.to_str().unwrap_or("?")
@@ -92,12 +126,55 @@ macro_rules! rwsem {
                     static_lock_class!(),
                 ))
             },
+            refs: None,
         }
     };
 }
 
+/// An entry for a per-CPU rwsem of a policy. Each has a lock class of its own.
+macro_rules! percpu_rwsem {
+    ($policy:ty) => {
+        LockType {
+            name: <$policy as percpu_rwsem::Policy>::NAME,
+            family: "percpu_rwsem",
+            ops: Ops::PLAIN,
+            events: Some(<$policy as percpu_rwsem::Policy>::EVENTS),
+            sound: true,
+            new: || {
+                Subject::plain::<percpu_rwsem::PercpuRwSem<$policy>>((
+                    <$policy as percpu_rwsem::Policy>::NAME,
+                    static_lock_class!(),
+                ))
+            },
+            refs: None,
+        }
+    };
+}
+
+/// An entry for a reference count with its lock, which is also an exclusive lock.
+macro_rules! counted {
+    ($name:expr, $count:ty, $events:expr) => {
+        LockType {
+            name: $name,
+            family: "lockref",
+            ops: Ops::COUNT,
+            events: $events,
+            sound: true,
+            new: || Subject::plain::<AsLock<$count>>(<$count>::class()),
+            refs: Some(const { &Blocks::of::<$count>() }),
+        }
+    };
+    ($policy:ident) => {
+        counted!(
+            <lockref::$policy as lockref::Policy>::NAME,
+            LockRef<lockref::$policy>,
+            Some(<lockref::$policy as lockref::Policy>::EVENTS)
+        )
+    };
+}
+
 /// All of them, in the order in which they are listed.
-pub(super) static LOCKS: [LockType; 20] = [
+pub(super) static LOCKS: [LockType; 29] = [
     LockType {
         name: c"mutex",
         family: "mutex",
@@ -105,6 +182,7 @@ pub(super) static LOCKS: [LockType; 20] = [
         events: None,
         sound: true,
         new: || Subject::plain::<peers::Mutex>((c"mutex", static_lock_class!())),
+        refs: None,
     },
     LockType {
         name: c"rwsem_c",
@@ -113,6 +191,7 @@ pub(super) static LOCKS: [LockType; 20] = [
         events: None,
         sound: true,
         new: || Subject::semaphore::<peers::RwSemaphore>((c"rwsem_c", static_lock_class!())),
+        refs: None,
     },
     rwsem!(rwsem_xadd::Nospin),
     rwsem!(rwsem_xadd::Base),
@@ -132,12 +211,35 @@ pub(super) static LOCKS: [LockType; 20] = [
     rwsem!(rwsem::HandoffStopFull),
     rwsem!(rwsem::Rwsem),
     LockType {
+        name: c"percpu_rwsem_c",
+        family: "percpu_rwsem",
+        ops: Ops::PLAIN,
+        events: None,
+        sound: true,
+        new: || {
+            Subject::plain::<percpu_peer::PercpuRwSemaphore>((
+                c"percpu_rwsem_c",
+                static_lock_class!(),
+            ))
+        },
+        refs: None,
+    },
+    percpu_rwsem!(percpu_rwsem::Percpu),
+    percpu_rwsem!(percpu_rwsem::TwoSync),
+    percpu_rwsem!(percpu_rwsem::TwoExpedited),
+    percpu_rwsem!(percpu_rwsem::ReaderMb),
+    counted!(c"lockref_c", CLockRef, None),
+    counted!(c"spin_ref", SpinRef, None),
+    counted!(Rfc2),
+    counted!(C73),
+    LockType {
         name: c"lock_busted",
         family: "busted",
         ops: Ops::PLAIN,
         events: None,
         sound: false,
         new: Subject::busted,
+        refs: None,
     },
 ];
 
@@ -190,6 +292,12 @@ impl Selection {
             all.0 |= one.0;
         }
         Ok(all)
+    }
+
+    /// Those selected.
+    pub(super) fn types(self) -> impl Iterator<Item = &'static LockType> {
+        self.indices()
+            .filter_map(|index| LOCKS.get(usize::from(index)))
     }
 
     /// The numbers in the table of those selected.

@@ -8,19 +8,33 @@
 
 mod bench;
 mod checks;
+mod counted;
 mod crew;
 mod cycle;
 mod debugfs;
+mod freeze3;
 mod knobs;
 mod locks;
 mod order;
 mod osq;
 mod parse;
 mod peers;
+mod percpu_life;
+mod percpu_read;
+mod percpu_slow;
+mod percpu_toggle;
+mod percpu_write;
+mod rcu_sync;
+mod ref_burst;
+mod ref_kill;
+mod ref_storm;
+mod ref_torture;
+mod ref_walk;
 mod rng;
 mod rwsem_mix;
 mod scenario;
 mod subject;
+mod tree;
 
 use crate::kapi::debugfs::{
     Dir,

@@ -4,6 +4,7 @@
 
 use super::{
     bench::Session,
+    freeze3,
     knobs::Knobs,
     locks::{
         LockType,
@@ -11,6 +12,17 @@ use super::{
     },
     order,
     osq,
+    percpu_life,
+    percpu_read,
+    percpu_slow,
+    percpu_toggle,
+    percpu_write,
+    rcu_sync,
+    ref_burst,
+    ref_kill,
+    ref_storm,
+    ref_torture,
+    ref_walk,
     rwsem_mix, //
 };
 use crate::kapi::debugfs::Text;
@@ -32,7 +44,22 @@ pub(super) struct Scenario {
 }
 
 /// All of them; the first is chosen at the start.
-pub(super) static SCENARIOS: [Scenario; 2] = [rwsem_mix::SCENARIO, osq::SCENARIO];
+pub(super) static SCENARIOS: [Scenario; 14] = [
+    rwsem_mix::SCENARIO,
+    osq::SCENARIO,
+    percpu_write::SCENARIO,
+    percpu_toggle::SCENARIO,
+    percpu_read::SCENARIO,
+    freeze3::SCENARIO,
+    percpu_slow::SCENARIO,
+    percpu_life::SCENARIO,
+    rcu_sync::SCENARIO,
+    ref_storm::SCENARIO,
+    ref_walk::SCENARIO,
+    ref_burst::SCENARIO,
+    ref_torture::SCENARIO,
+    ref_kill::SCENARIO, //
+];
 
 impl Scenario {
     /// The scenario called `name`.

@@ -29,6 +29,17 @@ pub(crate) enum Mode {
     Write,
 }
 
+impl Mode {
+    /// What the tracepoints call it.
+    #[inline(always)]
+    fn flag(self) -> u32 {
+        match self {
+            Self::Read => shim::KAPI_LCB_F_READ,
+            Self::Write => shim::KAPI_LCB_F_WRITE,
+        }
+    }
+}
+
 /// Whether taking a lock may wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taking {
@@ -137,11 +148,23 @@ impl DepMap {
         mode: Mode,
         wait: impl FnOnce() -> Result,
     ) -> Result {
+        self.contended_as(lock, mode.flag(), wait)
+    }
+
+    /// As [`DepMap::contended`], of a lock that counts its readers per CPU.
+    #[inline(always)]
+    pub(crate) fn contended_percpu<L>(
+        &self,
+        lock: &L,
+        mode: Mode,
+        wait: impl FnOnce() -> Result,
+    ) -> Result {
+        self.contended_as(lock, shim::KAPI_LCB_F_PERCPU | mode.flag(), wait)
+    }
+
+    #[inline(always)]
+    fn contended_as<L>(&self, lock: &L, flags: u32, wait: impl FnOnce() -> Result) -> Result {
         let addr: *mut c_void = core::ptr::from_ref(lock).cast_mut().cast();
-        let flags = match mode {
-            Mode::Read => shim::KAPI_LCB_F_READ,
-            Mode::Write => shim::KAPI_LCB_F_WRITE,
-        };
         // SAFETY: As in `acquire`; the address is only recorded.
         unsafe {
             shim::kapi_lock_contended(self.as_ptr());
@@ -152,5 +175,14 @@ impl DepMap {
         // SAFETY: As above.
         unsafe { shim::kapi_trace_contention_end(addr, ret) };
         result
+    }
+}
+
+/// `lock`, for which someone waits, is given up.
+#[inline(always)]
+pub(crate) fn contended_release<L>(lock: &L) {
+    // SAFETY: The address is only recorded.
+    unsafe {
+        shim::kapi_trace_contended_release(core::ptr::from_ref(lock).cast_mut().cast());
     }
 }

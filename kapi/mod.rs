@@ -12,21 +12,33 @@ pub(crate) mod cell;
 pub(crate) mod clock;
 pub(crate) mod events;
 pub(crate) mod percpu;
+pub(crate) mod percpu_alloc;
 pub(crate) mod preempt;
+pub(crate) mod qspinlock;
 pub(crate) mod raw_spinlock;
+pub(crate) mod rcu;
+pub(crate) mod stall;
 pub(crate) mod task;
+pub(crate) mod wait;
 pub(crate) mod wake_q;
 
+pub(crate) mod bystander;
 pub(crate) mod debugfs;
 pub(crate) mod kthread;
+pub(crate) mod lockref;
 pub(crate) mod machine;
 pub(crate) mod mark;
 pub(crate) mod module;
 pub(crate) mod peers;
+pub(crate) mod percpu_peer;
 
 /// Declarations of `kapi/shim.h`, made by bindgen from Kbuild.
 #[expect(unreachable_pub, reason = "generated")]
-#[allow(improper_ctypes, dead_code, reason = "depends on the kernel configuration")]
+#[allow(
+    improper_ctypes,
+    dead_code,
+    reason = "depends on the kernel configuration"
+)]
 mod shim {
     include!(concat!(env!("KLOCKS_OBJ"), "/shim_bindings.rs"));
 }

@@ -51,9 +51,10 @@ macro_rules! percpu_static {
     ($($(#[$meta:meta])* $vis:vis static $name:ident: PerCpu<$t:ty> = $init:expr;)*) => {$(
         $(#[$meta])*
         #[link_section = ".data..percpu"]
-        // SAFETY: The static is in that section.
-        $vis static $name: $crate::kapi::percpu::PerCpu<$t> =
-            unsafe { $crate::kapi::percpu::PerCpu::in_section($init) };
+        $vis static $name: $crate::kapi::percpu::PerCpu<$t> = {
+            // SAFETY: The static is in that section.
+            unsafe { $crate::kapi::percpu::PerCpu::in_section($init) }
+        };
     )*};
 }
 pub(crate) use percpu_static;

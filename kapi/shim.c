@@ -365,7 +365,7 @@ SHIM void kapi_percpu_up_read(struct percpu_rw_semaphore *sem)
 SHIM u64 kapi_cpu_interrupts(unsigned int cpu)
 {
 	u64 sum = 0;
-#ifdef __ARCH_IRQ_STAT
+#ifndef CONFIG_UML
 	const irq_cpustat_t *stat = &per_cpu(irq_stat, cpu);
 	unsigned int i;
 

@@ -125,6 +125,8 @@ pub enum Sleep {
     Interruptible,
     /// A fatal signal does.
     Killable,
+    /// No signal does, but the task may be frozen meanwhile.
+    Freezable,
 }
 
 impl Sleep {
@@ -133,6 +135,7 @@ impl Sleep {
             Sleep::Uninterruptible => bindings::TASK_UNINTERRUPTIBLE,
             Sleep::Interruptible => bindings::TASK_INTERRUPTIBLE,
             Sleep::Killable => bindings::TASK_KILLABLE,
+            Sleep::Freezable => bindings::TASK_UNINTERRUPTIBLE | bindings::TASK_FREEZABLE,
         }
     }
 
