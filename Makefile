@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# Builds klocks.ko against a built kernel tree; what is in the module is said in Kbuild.
+
+KDIR ?= /lib/modules/$(shell uname -r)/build
+# where objects and klocks.ko go, so that one source tree serves several kernels
+MO ?= $(CURDIR)/out/build/$(notdir $(abspath $(KDIR)))$(if $(DEBUG),-debug)
+
+RUSTFMT ?= $(firstword $(wildcard /usr/bin/rustfmt) rustfmt)
+sources = find . \( -name out -o -name target -o -name .git \) -prune -o -name '*.rs' -print0
+
+# kbuild MO TARGET: runs the kernel's make with the tools that the kernel was built with
+kbuild = args=$$(scripts/kdir '$(KDIR)') && \
+	$(MAKE) --no-print-directory -C '$(KDIR)' $$args M='$(CURDIR)' MO='$(abspath $(1))' $(2)
+
+all:
+	@+$(call kbuild,$(MO),modules)
+
+check:
+	@scripts/kdir '$(KDIR)' >/dev/null
+	@echo 'klocks can be built against $(KDIR)'
+
+modules_install: all
+	@+$(call kbuild,$(MO),modules_install)
+
+# Warnings of rustc, clippy and clang are failures. Objects of clippy's own leave those of the module alone.
+clippy:
+	@+$(call kbuild,$(MO)-clippy,CLIPPY=1 KRUSTFLAGS=-Dwarnings KCFLAGS=-Werror modules)
+
+fmt:
+	@$(sources) | xargs -0 $(RUSTFMT) --edition 2021
+
+fmt-check:
+	@$(sources) | xargs -0 $(RUSTFMT) --edition 2021 --check
+
+clean:
+	rm -rf out/build
+
+help:
+	@echo 'make [KDIR=DIR]   build klocks.ko against the built kernel tree DIR (default: the running kernel'"'"'s)'
+	@echo '  DEBUG=1         with stall points, and the C shim as ordinary calls'
+	@echo '  MO=DIR          put the objects and klocks.ko there (default: out/build/<name of KDIR>)'
+	@echo '  FORCE=1         go on with a kernel that is not supported'
+	@echo '  RUSTC= CC= BINDGEN=  tools, when those that the kernel was built with are not found'
+	@echo 'make check        say what KDIR lacks'
+	@echo 'make modules_install [INSTALL_MOD_PATH=DIR]'
+	@echo 'make clippy       build with clippy; every warning is a failure'
+	@echo 'make fmt          format the Rust sources'
+	@echo 'make fmt-check    say which are not formatted'
+	@echo 'make clean        remove out/build'
+
+.PHONY: all check modules_install clippy fmt fmt-check clean help
