@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# A mixed load on every lock for KLOCKS_SECONDS each (1 by default): readers and writers never overlap
+# and no word is torn. For long runs: KLOCKS_SECONDS=60 ./exclusion.sh
+
+cd "$(dirname "$0")" || exit
+. ./lib.sh
+
+seconds=${KLOCKS_SECONDS:-1}
+threads=$(nproc)
+[ "$threads" -gt 1 ] || threads=2
+
+# Short blocks, as many as fit in: each finished one has its line. A run that fails does not wait.
+holds() {
+	case $1 in
+	# A write waits for a grace period or two.
+	percpu_rwsem.*) ops=4 ;;
+	*) ops=300 ;;
+	esac
+	set_knobs scenario=rwsem_mix "lock=$1" "threads=$threads" ratio=2:1 load=5 think=10 skew=0 pin=0 check=1 \
+		"ops=$ops" blocks=10000 && put $bench/run start && sleep "$seconds" || return 1
+	put $bench/stop 1
+	is_state stopped "done" || return 1
+	awk -v lock="$1" '
+		index($1, "/lock=" lock "/") { n++; bad += $9 + $11 }
+		END { print "# " n " blocks, " bad + 0 " overlaps"; exit !n || bad }' $bench/results
+}
+
+ktap_set_plan "$(real_locks | wc -l)"
+for lock in $(real_locks); do
+	ktap_test_result "$lock: $threads threads exclude each other for $seconds s" holds "$lock"
+done
+ktap_finished

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=sh disable=SC2034 # what is set here the programs use
+#
+# Sourced by the test programs: KTAP from the kernel's own helpers, the module, its debugfs files.
+# Runs in busybox sh, dash and bash.
+
+klocks=/sys/kernel/debug/klocks
+bench=$klocks/bench
+
+for dir in "${KSFT:-}" .. "/lib/modules/$(uname -r)/source/tools/testing/selftests" \
+	"/lib/modules/$(uname -r)/build/tools/testing/selftests"; do
+	[ -f "$dir/kselftest/ktap_helpers.sh" ] && break
+	dir=
+done
+if [ -z "$dir" ]; then
+	echo "1..0 # SKIP no kselftest/ktap_helpers.sh: set KSFT to the kernel's tools/testing/selftests"
+	exit 4
+fi
+# shellcheck disable=SC1091 # it comes with the kernel
+. "$dir/kselftest/ktap_helpers.sh"
+
+ktap_print_header
+
+skip() {
+	ktap_skip_all "$@"
+	exit "$KSFT_SKIP"
+}
+
+loaded() { [ -d /sys/module/klocks ]; }
+
+# KLOCKS_KO names the module's file where it is not installed.
+load() {
+	if [ -f "${KLOCKS_KO:-}" ]; then
+		insmod "$KLOCKS_KO"
+	else
+		modprobe klocks
+	fi
+}
+
+# A run gives up its module reference when its last thread is joined, a moment after its state says so.
+unload() {
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		rmmod klocks 2>/dev/null && return
+		sleep 0.5
+	done
+	rmmod klocks
+}
+
+[ "$(id -u)" = 0 ] || skip "needs root"
+mountpoint -q /sys/kernel/debug 2>/dev/null || grep -q ' /sys/kernel/debug debugfs ' /proc/mounts ||
+	mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null || skip "needs debugfs"
+loaded || load || skip "klocks is not installed, and KLOCKS_KO names no module of this kernel"
+
+work=$(mktemp -d)
+# shellcheck disable=SC2317 # the trap calls it
+finish() {
+	! grep -qs running $bench/state || echo 1 >$bench/stop
+	rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 1' INT TERM
+
+# put FILE BYTES: writes BYTES (escapes as of printf %b) by one write(). On failure sets error to the
+# kernel's reason: dd names it in every userland, the shells do not.
+put() {
+	printf '%b' "$2" >"$work/bytes"
+	error=
+	dd if="$work/bytes" of="$1" bs=64k 2>"$work/error" && return
+	read -r error <"$work/error"
+	error=${error##*: }
+	return 1
+}
+
+# get FILE: sets got to its line. No process is started for it: tests do this often.
+get() { read -r got <"$1"; }
+
+# set_knobs KNOB=VALUE...
+set_knobs() {
+	for knob in "$@"; do
+		put "$bench/${knob%%=*}" "${knob#*=}" && continue
+		ktap_print_msg "cannot set $knob: $error"
+		return 1
+	done
+}
+
+# is_state STATE...: the current state is one of these.
+is_state() {
+	get $bench/state
+	for want in "$@"; do
+		[ "$got" != "$want" ] || return 0
+	done
+	ktap_print_msg "state is $got, not $*"
+	return 1
+}
+
+# wait_state SECONDS STATE...: until the state is one of these.
+wait_state() {
+	patience=$(($1 * 10))
+	shift
+	while ! is_state "$@" >/dev/null; do
+		patience=$((patience - 1))
+		[ $patience -gt 0 ] || break
+		sleep 0.1
+	done
+	is_state "$@"
+}
+
+# fails_with REASON FILE BYTES: the write is refused for that reason.
+fails_with() {
+	if put "$2" "$3"; then
+		ktap_print_msg "$2 accepts what it must not"
+		return 1
+	fi
+	[ "$error" = "$1" ] && return
+	ktap_print_msg "$2: $error, not $1"
+	return 1
+}
+
+EINVAL="Invalid argument"
+EBUSY="Device or resource busy"
+
+# Every lock that must hold, one a line.
+real_locks() { awk '$1 != "lock_busted" { print $1 }' $klocks/locks; }
+
+# A run that no test waits for to end by itself.
+endless="scenario=rwsem_mix threads=2 ratio=1:1 load=1 think=0 skew=0 pin=0 check=1 ops=1000000 blocks=10000"

@@ -1,0 +1,109 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# The module comes and goes: 50 times without a leak; not during a run nor with a file of it open.
+
+cd "$(dirname "$0")" || exit
+. ./lib.sh
+
+if ! unload || ! load; then
+	skip "the module is in use"
+fi
+
+# One lock of each family: the cycles are many.
+small_run() {
+	set_knobs scenario=rwsem_mix lock=rwsem_c,rwsem,rwsem_xadd,percpu_rwsem,lockref threads=2 ratio=1:1 load=1 think=0 skew=0 \
+		pin=0 check=1 ops=20 blocks=1 && put $bench/run 1 && is_state "done"
+}
+
+cycles() {
+	for _ in $(seq "$1"); do
+		small_run && unload && load || return 1
+	done
+}
+
+# Kilobytes of a /proc/meminfo field.
+meminfo() { awk -v key="$1:" '$1 == key { print $2 }' /proc/meminfo; }
+flat() {
+	ktap_print_msg "$2 kB before, $3 after"
+	[ "$3" -le $(($2 + $1)) ]
+}
+
+# slab FILE: objects in use, cache by cache: the least of several looks, as much is freed late.
+slab() {
+	for _ in 1 2 3 4 5; do
+		sleep 0.3
+		echo 3 >/proc/sys/vm/drop_caches
+		for cache in /sys/kernel/slab/*/shrink; do
+			echo 1 >"$cache"
+		done
+		awk 'NR > 2 { print $1, $2 }' /proc/slabinfo
+	done | awk '!($1 in least) || $2 < least[$1] { least[$1] = $2 } END { for (cache in least) print cache, least[cache] }' \
+		>"$work/$1"
+}
+
+# Caches come and go by dozens of objects with no leak; a leak of one object a cycle grows by 20 twice.
+slab_flat() {
+	awk '
+		FNR == 1 { file++ }
+		{ count[file, $1] = $2 }
+		END {
+			for (key in count) {
+				split(key, part, SUBSEP)
+				cache = part[2]
+				if (part[1] == 1 && count[2, cache] >= count[1, cache] + 20 && count[3, cache] >= count[2, cache] + 20) {
+					print "# " cache ": " count[1, cache], count[2, cache], count[3, cache]
+					bad = 1
+				}
+			}
+			exit bad
+		}' "$work/slab1" "$work/slab2" "$work/slab3"
+}
+
+not_unloaded() {
+	! rmmod klocks 2>/dev/null && loaded
+}
+
+refused_during_a_run() {
+	# shellcheck disable=SC2086 # words are wanted
+	set_knobs $endless lock=rwsem_c && put $bench/run start && not_unloaded && is_state running
+}
+
+unloads_after_stop() { put $bench/stop 1 && unload && ! loaded && load; }
+
+# refused_while_open FILE: also a read through the held file still works.
+refused_while_open() {
+	exec 3<"$klocks/$1"
+	not_unloaded && cat <&3 >/dev/null
+	refused=$?
+	exec 3<&-
+	[ $refused = 0 ] && unload && load
+}
+
+held="locks bench/scenario bench/threads bench/state bench/progress bench/results"
+ktap_set_plan $((8 + $(echo "$held" | wc -w)))
+
+slabs=
+[ ! -r /proc/slabinfo ] || [ ! -d /sys/kernel/slab ] || slabs=1
+ktap_test_result "10 times unloaded and loaded" cycles 10
+percpu=$(meminfo Percpu)
+vmalloc=$(meminfo VmallocUsed)
+[ -z "$slabs" ] || slab slab1
+ktap_test_result "20 times more" cycles 20
+[ -z "$slabs" ] || slab slab2
+ktap_test_result "and 20 times more" cycles 20
+ktap_test_result "memory per CPU stays flat" flat 32 "$percpu" "$(meminfo Percpu)"
+ktap_test_result "vmalloc memory stays flat" flat 64 "$vmalloc" "$(meminfo VmallocUsed)"
+if [ -n "$slabs" ]; then
+	slab slab3
+	ktap_test_result "slab caches stay flat" slab_flat
+else
+	ktap_test_skip "slab caches stay flat (needs CONFIG_SLUB_DEBUG)"
+fi
+ktap_test_result "not unloaded during a run" refused_during_a_run
+ktap_test_result "unloaded after stop" unloads_after_stop
+for file in $held; do
+	ktap_test_result "not unloaded while $file is open" refused_while_open "$file"
+done
+
+ktap_finished

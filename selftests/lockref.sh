@@ -1,0 +1,117 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# Lockref: the count stands still while the lock is held and is right in the end; no dead object comes
+# back and each is freed once; walks in a tree whose nodes move never end at a node that was retired.
+#
+# KLOCKS_SECONDS lengthens the torture, 2 s for each lock by default; KLOCKS_OBJECTS the number of
+# objects that are killed for each lock, 5000 by default.
+
+cd "$(dirname "$0")" || exit
+. ./lib.sh
+
+seconds=${KLOCKS_SECONDS:-2}
+objects=${KLOCKS_OBJECTS:-5000}
+threads=$(nproc)
+[ "$threads" -gt 1 ] || threads=2
+[ "$threads" -le 4 ] || threads=4
+
+counts() { awk '$2 == "lockref" { print $1 }' $klocks/locks; }
+ours() { counts | grep -v -e '_c$' -e '^spin_ref$'; }
+
+common="threads=$threads think=0 skew=0 pin=0 check=1 seed=1"
+
+# sum LOCK UNIT: of all blocks of that lock in the results.
+sum() {
+	awk -v lock="/lock=$1/" -v unit="$2" '
+		index($1, lock) { for (i = 3; i < NF; i += 2) if ($(i + 1) == unit) n += $i }
+		END { print n + 0 }' $bench/results
+}
+
+# run_ends: the run that has just been set up ends well.
+run_ends() {
+	put $bench/run 1 && is_state "done" && return
+	grep '^failure' $bench/results | while read -r line; do ktap_print_msg "$line"; done
+	return 1
+}
+
+# Blocks as long as fit in; their sums are checked by the module, which fails the run.
+torture() {
+	# shellcheck disable=SC2086 # words are wanted
+	set_knobs scenario=ref_torture "lock=$1" $common ratio=20:1 load=0 ops=2000 blocks=10000 &&
+		put $bench/run start && sleep "$seconds" || return 1
+	put $bench/stop 1
+	is_state stopped "done" || return 1
+	ktap_print_msg "$1: $(sum "$1" holds) holds"
+	[ "$(sum "$1" holds)" -gt 0 ] && [ "$(sum "$1" thawed)" = 0 ]
+}
+
+# A quarter of the operations kill; about four of five find an object that nobody uses.
+killed_and_freed() {
+	# shellcheck disable=SC2086 # words are wanted
+	set_knobs scenario=ref_kill "lock=$1" $common ratio=3:1 load=5 ops=$((objects * 5 / 4 / threads + 1)) blocks=4 &&
+		run_ends || return 1
+	ktap_print_msg "$1: $(sum "$1" killed) killed, $(sum "$1" freed) freed"
+	[ "$(sum "$1" killed)" -ge "$objects" ] && [ "$(sum "$1" revived)" = 0 ]
+}
+
+# Moves must have left directories that nobody referred to, else walks could not have gone astray.
+walks() {
+	# shellcheck disable=SC2086 # words are wanted
+	set_knobs scenario=ref_walk "lock=$1" $common ratio=4:1 load=0 ops=20000 blocks=2 && run_ends || return 1
+	ktap_print_msg "$1: $(sum "$1" retired) of $(sum "$1" moves) moves left a directory unused"
+	[ "$(sum "$1" retired)" -gt 0 ] && [ "$(sum "$1" astray)" = 0 ]
+}
+
+storm_and_burst() {
+	# shellcheck disable=SC2086 # words are wanted
+	set_knobs scenario=ref_storm "lock=$1" $common ratio=99:1 load=5 ops=5000 blocks=1 && run_ends &&
+		set_knobs scenario=ref_burst ops=600 && run_ends
+}
+
+# What does not count has no place in these scenarios, and a burst needs two threads.
+refused() {
+	# shellcheck disable=SC2086 # words are wanted
+	set_knobs scenario=ref_storm lock=mutex,lockref $common ops=10 blocks=1 &&
+		fails_with "$EINVAL" $bench/run 1 &&
+		set_knobs scenario=ref_burst lock=lockref threads=1 && fails_with "$EINVAL" $bench/run 1
+}
+
+event() { cat "$klocks/events/$1/$2"; }
+
+# Alone on the object nobody ever takes the lock, whatever the kernel debugs; with holders some do.
+lockless() {
+	put $klocks/events/reset 1 || return 1
+	# shellcheck disable=SC2086 # words are wanted
+	set_knobs scenario=ref_storm "lock=$1" $common threads=1 ratio=1:0 load=0 ops=5000 blocks=1 && run_ends || return 1
+	[ "$(event "$1" lock_fallback)" = 0 ] && [ "$(event "$1" cmpxchg_retry)" = 0 ]
+}
+
+counts_events() {
+	put $klocks/events/reset 1 || return 1
+	# shellcheck disable=SC2086 # words are wanted
+	set_knobs scenario=ref_storm "lock=$1" $common ratio=1:1 load=100 ops=5000 blocks=1 && run_ends || return 1
+	[ "$(event "$1" "$2")" -gt 0 ]
+}
+
+ktap_set_plan $(($(counts | wc -l) * 4 + $(ours | wc -l) + 3))
+
+for lock in $(counts); do
+	ktap_test_result "$lock: the count stands still while the lock is held" torture "$lock"
+	ktap_test_result "$lock: dead objects stay dead, each is freed once" killed_and_freed "$lock"
+	ktap_test_result "$lock: no walk ends at a retired node" walks "$lock"
+	ktap_test_result "$lock: storm and burst" storm_and_burst "$lock"
+done
+ktap_test_result "locks without a count are refused" refused
+for lock in $(ours); do
+	ktap_test_result "$lock: alone, never takes the lock" lockless "$lock"
+done
+if [ -r /sys/kernel/debug/lock_event_counts ]; then
+	ktap_test_result "lockref: falls to the lock beside holders" counts_events lockref lock_fallback
+	ktap_test_result "lockref.rfc2: waits for the unlock beside holders" counts_events lockref.rfc2 unlock_wait
+else
+	ktap_test_skip "lockref: falls to the lock beside holders (the kernel counts no lock events)"
+	ktap_test_skip "lockref.rfc2: waits for the unlock beside holders (the kernel counts no lock events)"
+fi
+
+ktap_finished
