@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of report.py on small inputs made here."""
+
+import contextlib
+import io
+import math
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import report
+
+CODE = """
+.globl fast
+.type fast, @function
+fast:
+    push %rbp
+    lock xadd %rax, (%rdi)
+    js 1f
+    jmp 2f
+1:  call slow
+2:  pop %rbp
+    ret
+slow:
+    pause
+    jmp slow
+"""
+TEXT, MODULE = 0xFFFFFFFF81000000, 0xFFFFFFFFC0000000
+LOCK = "_RNvMs_NtCsgAbC_11klocks_main10rwsem_xaddINtB4_5RwSemNtB4_4BaseE10down_write"
+
+
+def result(lock, block, **values):
+    values = {"elapsed-ns": 5, "block": block, "overlaps": 0, "torn": 0, **values}
+    pairs = " ".join(f"{value} {unit}" for unit, value in values.items())
+    return f"BenchmarkRwsemMix/lock={lock}/threads=1/ratio=0:1/load=0 10 0.500 ns/op {pairs}"
+
+
+def tally(**fields):
+    return " ".join(str(fields.get(field, 0)) for field in report.FIELDS)
+
+
+class FakeKernel:
+    """A kernel with a lock function, a waker and a scheduler."""
+
+    regions = {TEXT: "lock", TEXT + 0x40: "lock", TEXT + 0x100: "wake"}
+    wake, sleeps = TEXT + 0x100, {TEXT + 0x200}
+
+    def address(self, name):
+        return {"down_write": TEXT, "up_write": TEXT + 0x40}[name]
+
+    def fast_paths(self, name):
+        return {7} if name == "down_write" else {5}
+
+
+class Guests(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.directory = Path(temporary.name)
+
+    def write(self, blocks, counts_end="done\n", guest_end="cells done\n"):
+        """BLOCKS: (result line, [line of the plugin])."""
+        counts = report.FORMAT + "\n"
+        guest = f"{MODULE:x} t {LOCK} [klocks]\n{MODULE + 0x100:x} t _RNvNtCs1_11klocks_main7harness3run [klocks]\n"
+        guest += "cell write 1 0\n"
+        for number, (line, tallies) in enumerate(blocks):
+            guest += line + "\n"
+            counts += f"run {number} total 1000 unbooked 0\n" + "".join(t + "\n" for t in tallies) + f"end {number}\n"
+        (self.directory / "counts.txt").write_text(counts + counts_end)
+        (self.directory / "guest.txt").write_text(guest + guest_end)
+
+    def counts(self):
+        counts = report.Counts(FakeKernel())
+        counts.add_guest(self.directory)
+        return counts
+
+    def refused(self, words):
+        with self.assertRaises(report.Unusable) as caught:
+            counts = self.counts()
+            for (shape, lock), skews in counts.cells.items():
+                for skew in skews:
+                    counts.units(shape, lock, skew)
+        self.assertIn(words, str(caught.exception))
+
+    def pair(self):
+        """A C lock of 70 + 50 instructions in 10 operations, and ours of 60, each after a warm-up."""
+        c = [
+            f"{MODULE + 0x100:x} - {tally(insns=30)}",
+            f"{TEXT:x} down_write {tally(insns=70, entries=10, locked=10)}",
+            f"{TEXT + 0x40:x} up_write {tally(insns=50, entries=10)}",
+        ]
+        ours = [
+            f"{MODULE:x} - {tally(insns=10, locked=10)}",
+            f"{MODULE + 4:x} - {tally(insns=50, read_misses=1, invalidations=2)}",
+            f"{MODULE + 0x100:x} - {tally(insns=30)}",
+            f"{TEXT + 0x100:x} try_to_wake_up {tally(insns=20, entries=2)}",
+            f"{TEXT + 0x200:x} schedule {tally(insns=20, entries=1)}",
+        ]
+        warm = [f"{TEXT:x} down_write {tally(insns=999, entries=1)}"]
+        return [(result("rwsem_c", 0), warm), (result("rwsem_c", 1), c), (result("rwsem_xadd.base", 1), ours)]
+
+    def test_values(self):
+        self.write(self.pair())
+        counts = self.counts()
+        c = counts.units("write", "rwsem_c", 0)
+        self.assertEqual((c["insns/op"], c["locked/op"], c["all-insns/op"]), (12, 1, 100))
+        self.assertNotIn("wakes/sleep", c)
+        ours = counts.units("write", "rwsem_xadd.base", 0)
+        self.assertEqual((ours["insns/op"], ours["lock-insns/op"], ours["wake-insns/op"]), (8, 6, 2))
+        self.assertEqual((ours["lines/op"], ours["wakes/sleep"], ours["sleeps/op"]), (0.3, 2, 0.1))
+
+    def test_scoreboard_and_limits(self):
+        self.write(self.pair())
+        counts = self.counts()
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            row = "rwsem_xadd.base/write/insns/op"
+            self.assertEqual(report.scoreboard(counts, [("*/insns/op", 0.6), ("*", 9)], print), [row])
+            self.assertEqual(report.scoreboard(counts, [("*/write/insns/op", 0.7)], print), [])
+        self.assertIn("0.667", shown.getvalue())
+
+    def test_inlined_into_the_harness(self):
+        blocks = self.pair()
+        blocks[2][1].append(f"{MODULE + 0x104:x} - {tally(insns=10)}")
+        self.write(blocks)
+        with self.assertRaises(report.Unusable) as caught:
+            report.scoreboard(self.counts(), [], lambda line: None)
+        self.assertIn("4.00 instructions", str(caught.exception))
+
+    def test_self_test(self):
+        self.write(self.pair())
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            self.assertTrue(report.self_test(self.counts(), print))
+            FakeKernel.fast_paths, kept = lambda self, name: {6}, FakeKernel.fast_paths
+            self.addCleanup(setattr, FakeKernel, "fast_paths", kept)
+            self.assertFalse(report.self_test(self.counts(), print))
+        self.assertIn("12 instructions (7 + 5)", shown.getvalue())
+
+    def test_refuses_what_proves_nothing(self):
+        self.write(self.pair(), counts_end="")
+        self.refused("has no end")
+        self.write(self.pair(), counts_end="error of the plugin\ndone\n")
+        self.refused("of the plugin")
+        self.write(self.pair(), guest_end="")
+        self.refused("did not run all cells")
+        self.write(self.pair() + [(result("rwsem_c", 1, torn=1), [])])
+        self.refused("did not exclude")
+        self.write([(result("rwsem_xadd.base", 1), [])])
+        self.refused("is not where it is looked for")
+        self.write([(result("rwsem_xadd.base", 1), [f"{MODULE - 8:x} - {tally(insns=1)}"])])
+        self.refused("no function of the module")
+        self.write(self.pair())
+        with open(self.directory / "guest.txt", "a", encoding="ascii") as guest:
+            guest.write(result("rwsem_c", 2) + "\n")
+        self.refused("3 blocks were counted and 4 reported")
+        (self.directory / "counts.txt").write_text("something else\n")
+        self.refused("not an output of this plugin")
+
+
+class Parts(unittest.TestCase):
+    def test_regions_of_the_module(self):
+        names = {
+            LOCK: "lock",
+            "_RNvNtCsgAbC_11klocks_main3osq4lock": "lock",
+            "_RNvNtNtCsgAbC_11klocks_main4kapi6wake_q5drain": "wake",
+            "_RINvNtCs8_4core3ptr13drop_in_placeNtNtCsgAbC_11klocks_main7harness5TableEB1_": "harness",
+            "_RNvNtCsgAbC_11klocks_main6_2fast1f": "lock",
+            "_RNvNtCs8_4core9panicking5panic": None,
+            "kapi_slow": None,
+        }
+        for name, region in names.items():
+            module = report.Module([f"{MODULE:x} t {name} [klocks]"])
+            if region:
+                self.assertEqual(module.region(MODULE + 8), region, name)
+            else:
+                self.assertRaises(report.Unusable, module.region, MODULE)
+
+    def test_a_module_without_addresses(self):
+        self.assertRaises(report.Unusable, report.Module, [])
+        self.assertRaises(report.Unusable, report.Module, [f"{0:016x} t {LOCK} [klocks]"])
+
+    def test_peers(self):
+        locks = {"mutex", "rwsem_c", "percpu_rwsem_c", "rwsem", "rwsem_xadd.base", "percpu_rwsem.sync"}
+        self.assertEqual(report.peer("rwsem_xadd.base", locks), "rwsem_c")
+        self.assertEqual(report.peer("rwsem", locks), "rwsem_c")
+        self.assertEqual(report.peer("percpu_rwsem.sync", locks), "percpu_rwsem_c")
+        self.assertIsNone(report.peer("lockref", locks))
+        self.assertIsNone(report.peer("mutex", locks))
+        self.assertIsNone(report.peer("rwsem_c", locks))
+
+    def test_ratio(self):
+        self.assertEqual(report.ratio(0, 0), 1)
+        self.assertEqual(report.ratio(1, 0), math.inf)
+        self.assertEqual(report.ratio(0, 2), 0)
+        self.assertEqual(report.ratio(3, 2), 1.5)
+        self.assertEqual(report.ratio(0.0005, 0), 1)
+        self.assertEqual(report.ratio(19.001, 19), 1)
+
+    def test_limits(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "limits"
+            path.write_text("# comment\n\n*/insns/op 1.5 # why\n")
+            self.assertEqual(report.read_limits(path), [("*/insns/op", 1.5)])
+            for bad in "one", "a b c", "pattern x":
+                path.write_text(bad)
+                self.assertRaises(SystemExit, report.read_limits, path)
+            self.assertRaises(report.Unusable, report.read_limits, Path(directory) / "none")
+
+    def test_fast_paths(self):
+        with tempfile.TemporaryDirectory() as directory:
+            kernel = report.Kernel.__new__(report.Kernel)
+            kernel.image = Path(directory) / "vmlinux"
+            source = Path(directory) / "code.s"
+            source.write_text(CODE)
+            subprocess.run(
+                ["gcc", "-nostdlib", "-static", "-Wl,-e,fast", "-o", kernel.image, source], check=True
+            )
+            self.assertEqual(kernel.fast_paths("fast"), {6})
+            self.assertRaises(report.Unusable, kernel.fast_paths, "missing")
+
+
+if __name__ == "__main__":
+    unittest.main()
