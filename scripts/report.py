@@ -255,9 +255,9 @@ def describe_machine(blocks, out):
     for block in blocks:
         guests[block.header["vcpus"]] = guests.get(block.header["vcpus"], set()) | {int(block.parameters["threads"])}
     shapes = joined(f"{vcpus} vCPUs ({counted(threads)})" for vcpus, threads in guests.items())
-    out(f"Linux {field('kernel')}, kernel {field('kernel-name')} (configuration {field('config-hash')}), {field('preempt')},")
-    out(f"helpers inlined: {field('config-inline-helpers')}; {field('rust-compiler')}; {field('compiler')}")
-    out(f"klocks {field('commit')} (tag {field('tag')}, local changes: {field('dirty')}), {field('date')}, seed {field('seed')}")
+    out(f"Linux {field('kernel')}, kernel {field('kernel-name')} (configuration {field('config-hash')}), preemption {field('preempt')}, helpers")
+    out(f"inlined: {field('config-inline-helpers')}; {field('rust-compiler')}; {field('compiler')}")
+    out(f"klocks {field('commit')[:12]} (tag {field('tag')}, local changes: {field('dirty')}), {field('date')}, seed {field('seed')}")
     out(f"Under {field('accelerator')} on {field('host-cpus')} host CPUs ({field('host-cpu')}): {shapes}")
 
 
