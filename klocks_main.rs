@@ -32,12 +32,25 @@ module! {
 
 struct Klocks {
     _harness: harness::Harness,
+    /// Goes last.
+    _callbacks: Callbacks,
+}
+
+/// The module's RCU callbacks. Its end waits for theirs: one that has done its work, so that its lock
+/// could go, may still be in its last instructions.
+struct Callbacks;
+
+impl Drop for Callbacks {
+    fn drop(&mut self) {
+        kapi::rcu::barrier();
+    }
 }
 
 impl kernel::Module for Klocks {
     fn init(module: &'static ThisModule) -> Result<Self> {
         Ok(Self {
             _harness: harness::Harness::new(module)?,
+            _callbacks: Callbacks,
         })
     }
 }
