@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the locks have to show.
+
+mod checker;
+mod osq;
+mod rwsem;
+mod source;
+
+use kernel::model::{self, Data};
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+/// What a lock protects: plain memory whose races the checker reports, and counts, no part of the
+/// model, of who is inside.
+struct Section {
+    readers: AtomicU32,
+    writers: AtomicU32,
+    data: Data<u32>,
+}
+
+impl Section {
+    #[track_caller]
+    fn new() -> Self {
+        Self {
+            readers: AtomicU32::new(0),
+            writers: AtomicU32::new(0),
+            data: Data::new(0),
+        }
+    }
+
+    /// Adds one, alone.
+    #[track_caller]
+    fn write(&self) {
+        assert_eq!(self.writers.fetch_add(1, SeqCst), 0, "two writers inside");
+        assert_eq!(self.readers.load(SeqCst), 0, "a writer inside with readers");
+        let value = self.data.get();
+        model::step();
+        self.data.set(value + 1);
+        assert_eq!(
+            self.readers.load(SeqCst),
+            0,
+            "a reader inside with a writer"
+        );
+        self.writers.fetch_sub(1, SeqCst);
+    }
+
+    /// Looks at it, among readers.
+    #[track_caller]
+    fn read(&self) -> u32 {
+        self.readers.fetch_add(1, SeqCst);
+        assert_eq!(
+            self.writers.load(SeqCst),
+            0,
+            "a reader inside with a writer"
+        );
+        let value = self.data.get();
+        model::step();
+        assert_eq!(self.data.get(), value, "it changed under a reader");
+        assert_eq!(
+            self.writers.load(SeqCst),
+            0,
+            "a writer inside with a reader"
+        );
+        self.readers.fetch_sub(1, SeqCst);
+        value
+    }
+}
