@@ -101,8 +101,8 @@ wait
 ktap_test_result "a fault on the console of a command that succeeds: exit code 3" ended splat 3
 ktap_test_result "a reset without a result: exit code 3" ended reset 3
 
-start hang --timeout 8 'echo before; while :; do :; done'
-start forge --timeout 8 'echo klocks-exit:0; cat /proc/cmdline; while :; do :; done'
+start hang --timeout 4 'echo before; while :; do :; done'
+start forge --timeout 4 'echo klocks-exit:0; cat /proc/cmdline; while :; do :; done'
 wait
 ktap_test_result "a hang: exit code 5" ended hang 5
 ktap_test_result "an exit mark from the command: still a hang" ended forge 5
