@@ -58,7 +58,8 @@ finish() {
 	rm -rf "$work"
 }
 trap finish EXIT
-trap 'exit 1' INT TERM
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 # put FILE BYTES: writes BYTES (escapes as of printf %b) by one write(). On failure sets error to the
 # kernel's reason: dd names it in every userland, the shells do not.
