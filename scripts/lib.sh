@@ -131,14 +131,16 @@ kernel_version() {
 # kernel_dir NAME: prints the directory of the built kernel, and builds it first if need be.
 kernel_dir() { "$root/scripts/kernel" "$1"; }
 
-# build_module NAME [DEBUG]: prints the path of klocks.ko, built against kernel NAME.
+# build_module NAME [DEBUG]: prints the path of klocks.ko, built against kernel NAME; with stall points and
+# checks when DEBUG is not empty, and always for kernel debug.
 build_module() {
-	local kernel out log
+	local kernel out log debug=${2-}
+	[ "$1" != debug ] || debug=1
 	kernel=$(kernel_dir "$1")
 	take_lock "module-$1"
 	out=$root/out/build/$1${2:+-debug}
 	log=$out.log
 	mkdir -p "$out"
-	make -C "$root" KDIR="$kernel" MO="$out" ${2:+DEBUG=1} all >"$log" 2>&1 || failed "$log" "the build of klocks.ko for $1"
+	make -C "$root" KDIR="$kernel" MO="$out" ${debug:+DEBUG=1} all >"$log" 2>&1 || failed "$log" "the build of klocks.ko for $1"
 	printf '%s\n' "$out/klocks.ko"
 }
