@@ -132,10 +132,12 @@ kernel_version() {
 kernel_dir() { "$root/scripts/kernel" "$1"; }
 
 # build_module NAME [DEBUG]: prints the path of klocks.ko, built against kernel NAME; with stall points and
-# checks when DEBUG is not empty, and always for kernel debug.
+# checks when DEBUG is not empty, and always for the kernels that look for faults.
 build_module() {
 	local kernel out log debug=${2-}
-	[ "$1" != debug ] || debug=1
+	case $1 in
+	debug | kcsan) debug=1 ;;
+	esac
 	kernel=$(kernel_dir "$1")
 	take_lock "module-$1"
 	out=$root/out/build/$1${2:+-debug}
