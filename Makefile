@@ -33,6 +33,14 @@ fmt:
 fmt-check:
 	@$(sources) | xargs -0 $(RUSTFMT) --edition 2021 --check
 
+# TAG as a source tarball: the same bytes from the same tag
+dist:
+	@test -n '$(TAG)' || { echo 'which release? make dist TAG=v0.1.0' >&2; exit 2; }
+	@git rev-parse -q --verify 'refs/tags/$(TAG)' >/dev/null || { echo 'there is no tag $(TAG): git tag lists them' >&2; exit 2; }
+	@mkdir -p out
+	@git archive --prefix='klocks-$(TAG:v%=%)/' '$(TAG)' | gzip -n >'out/klocks-$(TAG:v%=%).tar.gz'
+	@echo 'out/klocks-$(TAG:v%=%).tar.gz'
+
 clean:
 	rm -rf out/build
 
@@ -47,6 +55,7 @@ help:
 	@echo 'make clippy       build with clippy; every warning is a failure'
 	@echo 'make fmt          format the Rust sources'
 	@echo 'make fmt-check    say which are not formatted'
+	@echo 'make dist TAG=v0.1.0  make a source tarball of a release in out/'
 	@echo 'make clean        remove out/build'
 
-.PHONY: all check modules_install clippy fmt fmt-check clean help
+.PHONY: all check modules_install clippy fmt fmt-check dist clean help

@@ -30,6 +30,8 @@ module! {
     license: "GPL v2",
 }
 
+kapi::module::version!("0.1.0");
+
 struct Klocks {
     _harness: harness::Harness,
     /// Goes last.

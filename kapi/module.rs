@@ -42,3 +42,20 @@ impl Drop for ModuleRef {
         unsafe { bindings::module_put(self.0.as_ptr()) };
     }
 }
+
+/// Gives the module a version, in `modinfo` and in `/sys/module/klocks/version`: what `module!` has no
+/// key for.
+macro_rules! version {
+    ($version:literal) => {
+        const _: () = {
+            const TEXT: &str = concat!("version=", $version, "\0");
+            #[used]
+            #[link_section = ".modinfo"]
+            static VERSION: [u8; TEXT.len()] = match TEXT.as_bytes().first_chunk() {
+                Some(text) => *text,
+                None => unreachable!(),
+            };
+        };
+    };
+}
+pub(crate) use version;
