@@ -31,6 +31,9 @@ bad_options() {
 		refused "unknown option 'rwsem_c'" rwsem_c &&
 		refused "--seed needs a value" --seed &&
 		refused "no scenario 'none'" --scenario none &&
+		refused "no scenario '../bench'" --scenario ../bench &&
+		refused "--ops needs a number from 1" --ops 0 &&
+		refused "--blocks needs a number from 1 to 10000, not '1e3'" --blocks 1e3 &&
 		refused "--threads needs a number from 1 to 1024, not '0'" --threads 2,0 &&
 		refused "--threads needs numbers" --threads 2, &&
 		refused "--cpus needs a number from 1 to 64, not '99999999999999999999'" --cpus 99999999999999999999 &&
@@ -40,6 +43,35 @@ bad_options() {
 		refused "not with --native" --native --icount
 }
 
+# declares FILE: the scenario has a form, says what it is about and has cells, whichever the locks and the
+# extent are; each is a line of knobs.
+# shellcheck disable=SC2034,SC2317 # scenarios use these
+declares() {
+	local about='' locks=a,b threads=1 extent think=0 cells='' name
+	name=$(basename "$1" .sh)
+	if ! grep -q '^def report(' "${1%.sh}.py"; then
+		ktap_print_msg "$name has no report() in ${1%.sh}.py"
+		return 1
+	fi
+	of_family() { echo "$locks"; }
+	# shellcheck disable=SC1090 # any of them
+	. "$1"
+	for extent in quick full; do
+		cells=$(cells) || return
+		if [ -z "$about" ] || [ -z "$cells" ] || grep -qvE '^[a-z]+=[^ ]+( [a-z]+=[^ ]+)*$' <<<"$cells"; then
+			ktap_print_msg "$name: about '$about', cells ($extent): $cells"
+			return 1
+		fi
+	done
+}
+
+scenarios() {
+	local file
+	for file in "$root"/scripts/scenarios/*.sh; do
+		(declares "$file") || return
+	done
+}
+
 unknown_lock() { ends_with 2 "there is no lock 'none'" --threads 1 --lock mutex,none; }
 
 broken_lock() {
@@ -47,8 +79,9 @@ broken_lock() {
 }
 
 ktap_print_header
-ktap_set_plan 3
+ktap_set_plan 4
 ktap_test_result "bad options are refused" bad_options
+ktap_test_result "every scenario has cells and a form" scenarios
 ktap_test_result "an unknown lock is refused" unknown_lock
 ktap_test_result "a broken lock is named, and nothing else shown" broken_lock
 ktap_finished

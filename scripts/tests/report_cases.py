@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The cases of report.sh: methods of TestCase, each a KTAP result by the kernel's own helper."""
+"""Cases of report.sh: reading results, refusing them, figures, the table of rwsem_mix."""
 
-import contextlib
-import io
 import re
 import subprocess
 import sys
@@ -10,35 +8,11 @@ import tempfile
 import unittest
 from pathlib import Path
 
-import ksft
 import numpy
 import report
-
-MACHINE = """\
-kernel-name: lean
-config-hash: 0123456789ab
-rust-compiler: rustc 1.85.0
-compiler: clang 19
-host-cpus: 2
-host-cpu: A processor
-commit: 0123456789
-tag: none
-dirty: no
-date: 2025-01-01T00:00:00Z
-accelerator: tcg
-"""
-
-RUN = """\
-kernel: 7.3.4
-config-inline-helpers: y
-preempt: full
-vcpus: {vcpus}
-seed: 1
-ops: {ops}
-blocks: {blocks}
-oversubscribed: {oversubscribed}
-order: {order}
-"""
+import results
+import samples
+from samples import MACHINE, RUN, shown
 
 
 def line(lock, threads, ratio, load, ops, ns, block, overlaps=0, torn=0):
@@ -60,17 +34,8 @@ def run(times, threads=2, ratio="0:1", load=1, ops=1000, oversubscribed="no"):
     return text
 
 
-def results(*runs, locks):
-    return MACHINE + f"locks: {locks}\n" + "".join(runs)
-
-
-def shown(text):
-    out = []
-    report.report(text.splitlines(), out.append)
-    return "\n".join(out)
-
-
-GOOD = results(
+GOOD = samples.results(
+    "rwsem_mix",
     run({"rwsem_c": [900, 100, 200, 300], "rwsem_xadd.base": [9, 50, 110, 1530], "mutex": [5, 40, 42, 44]}),
     run({"rwsem_c": [900, 100, 200, 300], "rwsem_xadd.base": [9, 50, 110, 1530], "mutex": [5, 40, 42, 44]}, load=5),
     run({"rwsem_xadd.base": [1, 2000, 2000, 2000], "rwsem_c": [1, 1000, 1000, 1000]}, ratio="10:1"),
@@ -81,7 +46,7 @@ GOOD = results(
 
 class Parsing(unittest.TestCase):
     def test_a_line_becomes_a_block(self):
-        _, [block] = report.parse(["blocks: 3", line("rwsem_c", 2, "10:1", 5, 1000, 12.5, 3)])
+        _, [block] = results.parse(["blocks: 3", line("rwsem_c", 2, "10:1", 5, 1000, 12.5, 3)])
         self.assertEqual(block.scenario, "RwsemMix")
         self.assertEqual((block.lock, block.number, block.operations), ("rwsem_c", 3, 2000))
         self.assertEqual(block.cell, (("threads", "2"), ("ratio", "10:1"), ("load", "5")))
@@ -90,15 +55,15 @@ class Parsing(unittest.TestCase):
 
     def test_a_header_holds_until_it_changes(self):
         lines = ["ops: 5", line("a", 1, "0:1", 1, 5, 1, 0), "ops: 7", line("a", 1, "0:1", 1, 7, 1, 1)]
-        _, blocks = report.parse(lines)
+        _, blocks = results.parse(lines)
         self.assertEqual([block.header["ops"] for block in blocks], ["5", "7"])
 
     def test_other_lines_are_ignored(self):
-        header, blocks = report.parse(["KTAP version 1", "", "PASS", "Upper: case", "cells 3"])
+        header, blocks = results.parse(["KTAP version 1", "", "PASS", "Upper: case", "cells 3"])
         self.assertEqual((header, blocks), ({}, []))
 
     def test_values_of_another_scenario(self):
-        _, [block] = report.parse(["BenchmarkPercpuWrite/lock=x/gap-ms=5 9 1.5 ns/op 2 block 7 periods"])
+        _, [block] = results.parse(["BenchmarkPercpuWrite/lock=x/gap-ms=5 9 1.5 ns/op 2 block 7 periods"])
         self.assertEqual((block.scenario, block.cell, block.values["periods"]), ("PercpuWrite", (("gap-ms", "5"),), 7))
 
     def test_broken_lines_are_refused(self):
@@ -110,13 +75,13 @@ class Parsing(unittest.TestCase):
             "BenchmarkRwsemMix/lock 10 1 ns/op 1 block",
             "Benchmark",
         ):
-            with self.subTest(text), self.assertRaisesRegex(report.Unusable, "line 1"):
-                report.parse([text])
+            with self.subTest(text), self.assertRaisesRegex(results.Unusable, "line 1"):
+                results.parse([text])
 
 
 class Refusals(unittest.TestCase):
     def refused(self, text, words):
-        with self.assertRaisesRegex(report.Unusable, words):
+        with self.assertRaisesRegex(results.Unusable, words):
             shown(text)
 
     def test_nothing(self):
@@ -148,45 +113,47 @@ class Refusals(unittest.TestCase):
 
     def test_missing_header(self):
         self.refused(re.sub("oversubscribed: no\n", "", GOOD), "lack a line 'oversubscribed")
+        self.refused(re.sub("form: .*\n", "", GOOD), "lack a line 'form")
 
     def test_unknown_scenario(self):
-        self.refused(GOOD.replace("RwsemMix", "Other"), "no form for scenario Other")
+        for name in "other", "../report":
+            self.refused(GOOD.replace("form: rwsem_mix", f"form: {name}"), f"no form for scenario {name}")
 
 
 class Figures(unittest.TestCase):
     def test_block_0_is_dropped(self):
-        cells = report.measured(report.parse(GOOD.splitlines())[1])
+        cells = results.measured(results.parse(GOOD.splitlines())[1])
         series = cells[("threads", "2"), ("ratio", "0:1"), ("load", "1")]["rwsem_c"]
         self.assertEqual([block.number for block in series], [1, 2, 3])
-        self.assertEqual(list(report.times(series)), [100, 200, 300])
+        self.assertEqual(list(results.times(series)), [100, 200, 300])
 
     def test_ratio_is_the_median_over_pairs(self):
         # of the medians it would be 0.55, of the means 2.82
-        middle, low, high = report.median_ratio(numpy.array([50, 110, 1530.0]), numpy.array([100, 200, 300.0]))
+        middle, low, high = results.median_ratio(numpy.array([50, 110, 1530.0]), numpy.array([100, 200, 300.0]))
         self.assertEqual(middle, 0.55)
         self.assertEqual((low, high), (0.5, 5.1))
-        middle, _, _ = report.median_ratio(numpy.array([10.0, 20, 90]), numpy.array([10.0, 40, 30]))
+        middle, _, _ = results.median_ratio(numpy.array([10.0, 20, 90]), numpy.array([10.0, 40, 30]))
         self.assertEqual(middle, 1.0)
 
     def test_equal_pairs_have_no_interval(self):
-        self.assertEqual(report.median_ratio(numpy.full(16, 3.0), numpy.full(16, 2.0)), (1.5, 1.5, 1.5))
+        self.assertEqual(results.median_ratio(numpy.full(16, 3.0), numpy.full(16, 2.0)), (1.5, 1.5, 1.5))
 
     def test_interval_covers_as_often_as_it_says(self):
         random = numpy.random.default_rng(7)
         trials, covered = 200, 0
         for _ in range(trials):
-            _, low, high = report.median_ratio(random.lognormal(0, 0.1, 16), numpy.ones(16))
+            _, low, high = results.median_ratio(random.lognormal(0, 0.1, 16), numpy.ones(16))
             covered += low <= 1 <= high
         self.assertGreater(covered / trials, 0.90)
         self.assertLess(covered / trials, 1.0)
 
     def test_interval_is_reproducible(self):
         ours, theirs = numpy.random.default_rng(3).lognormal(0, 0.2, (2, 16))
-        self.assertEqual(report.median_ratio(ours, theirs), report.median_ratio(ours, theirs))
+        self.assertEqual(results.median_ratio(ours, theirs), results.median_ratio(ours, theirs))
 
     def test_peers(self):
         locks = ["mutex", "rwsem_c", "percpu_rwsem_c"]
-        found = {lock: report.peer(lock, locks) for lock in ("mutex", "rwsem_c", "rwsem_xadd.p1", "percpu_rwsem.sync")}
+        found = {lock: results.peer(lock, locks) for lock in ("mutex", "rwsem_c", "rwsem_xadd.p1", "percpu_rwsem.sync")}
         self.assertEqual(
             found,
             {"mutex": None, "rwsem_c": None, "rwsem_xadd.p1": "rwsem_c", "percpu_rwsem.sync": "percpu_rwsem_c"},
@@ -231,7 +198,7 @@ class Tables(unittest.TestCase):
             self.assertIn(words, shown(GOOD.replace("accelerator: tcg", f"accelerator: {lane}")))
 
     def test_no_peer_no_ratio(self):
-        text = shown(results(run({"mutex": [1, 2, 3, 4]}, threads=1), locks="mutex"))
+        text = shown(samples.results("rwsem_mix", run({"mutex": [1, 2, 3, 4]}, threads=1), locks="mutex"))
         self.assertIn("Ratios: none", text)
         self.assertIn("2 vCPUs (1 thread)", text)
 
@@ -251,22 +218,3 @@ class Command(unittest.TestCase):
             result = self.call(content)
             self.assertEqual((result.returncode, result.stdout), (code, ""), result.stderr)
             self.assertNotIn("Traceback", result.stderr)
-
-
-def main():
-    cases = [case for suite in unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"]) for case in suite]
-    ksft.print_header()
-    ksft.set_plan(len(cases))
-    for case in cases:
-        outcome = unittest.TestResult()
-        with contextlib.redirect_stdout(io.StringIO()):
-            case.run(outcome)
-        for _, trace in outcome.failures + outcome.errors:
-            for text in trace.splitlines():
-                ksft.print_msg(text)
-        ksft.test_result(outcome.wasSuccessful(), case.id().removeprefix("__main__."))
-    ksft.finished()
-
-
-if __name__ == "__main__":
-    main()
