@@ -13,6 +13,7 @@ mod crew;
 mod cycle;
 mod debugfs;
 mod freeze3;
+mod histogram;
 mod knobs;
 mod locks;
 mod order;
@@ -31,9 +32,11 @@ mod ref_storm;
 mod ref_torture;
 mod ref_walk;
 mod rng;
+mod rt_wake;
 mod rwsem_mix;
 mod scenario;
 mod subject;
+mod tally;
 mod tree;
 
 use crate::kapi::debugfs::{

@@ -24,11 +24,13 @@ use super::{
     rng::Rng,
     scenario::{
         blocks_of_rounds,
+        judge,
         play_rounds,
         Measures,
         Scenario, //
     },
-    subject::Subject, //
+    subject::Subject,
+    tally::EventTally, //
 };
 use kernel::prelude::*;
 
@@ -54,19 +56,12 @@ fn block(knobs: &Knobs, session: &Session<'_>, lock: &LockType, round: u32) -> R
         knobs: *knobs,
         round,
     };
+    let events = EventTally::of(lock);
     let report = crew::run(mix, knobs, session)?;
+    let events = events.so_far();
     let Tally { ops, faults } = report.tally;
     session.count_ops(ops);
-    if !faults.is_none() {
-        session.fail(fmt!(
-            "{} does not exclude: {} overlaps, {} torn in block {round}",
-            lock.name(),
-            faults.overlaps,
-            faults.torn
-        ));
-    } else if let Err(what) = report.job().lock.check_at_rest() {
-        session.fail(fmt!("{} {what} in block {round}", lock.name()));
-    }
+    judge(session, lock, round, &report.job().lock, &faults);
     if ops != u64::from(knobs.threads).saturating_mul(knobs.ops) {
         // Stopped early: its time is that of no known amount of work.
         return Ok(());
@@ -77,7 +72,7 @@ fn block(knobs: &Knobs, session: &Session<'_>, lock: &LockType, round: u32) -> R
         elapsed: report.elapsed,
     };
     session.put(fmt!(
-        "BenchmarkRwsemMix/lock={}/threads={}/ratio={}/load={} {measures} {round} block {} overlaps {} torn\n",
+        "BenchmarkRwsemMix/lock={}/threads={}/ratio={}/load={} {measures} {round} block {} overlaps {} torn{events}\n",
         lock.name(),
         knobs.threads,
         knobs.ratio,

@@ -4,6 +4,7 @@
 
 use super::{
     bench::Session,
+    checks::Faults,
     freeze3,
     knobs::Knobs,
     locks::{
@@ -23,7 +24,9 @@ use super::{
     ref_storm,
     ref_torture,
     ref_walk,
-    rwsem_mix, //
+    rt_wake,
+    rwsem_mix,
+    subject::Subject, //
 };
 use crate::kapi::debugfs::Text;
 use kernel::{
@@ -44,8 +47,9 @@ pub(super) struct Scenario {
 }
 
 /// All of them; the first is chosen at the start.
-pub(super) static SCENARIOS: [Scenario; 14] = [
+pub(super) static SCENARIOS: [Scenario; 15] = [
     rwsem_mix::SCENARIO,
+    rt_wake::SCENARIO,
     osq::SCENARIO,
     percpu_write::SCENARIO,
     percpu_toggle::SCENARIO,
@@ -127,6 +131,25 @@ pub(super) fn play_rounds(
         }
     }
     Ok(())
+}
+
+/// Fails the run when `lock` let someone in that it should not have, or was not left free.
+pub(super) fn judge(
+    session: &Session<'_>,
+    lock: &LockType,
+    round: u32,
+    subject: &Subject,
+    faults: &Faults,
+) {
+    let name = lock.name();
+    let Faults { overlaps, torn } = faults;
+    if !faults.is_none() {
+        session.fail(fmt!(
+            "{name} does not exclude: {overlaps} overlaps, {torn} torn in block {round}"
+        ));
+    } else if let Err(what) = subject.check_at_rest() {
+        session.fail(fmt!("{name} {what} in block {round}"));
+    }
 }
 
 /// The measures that every block's line has.
