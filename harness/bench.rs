@@ -411,6 +411,7 @@ impl Session<'_> {
             blocks,
             think,
             skew,
+            roles,
             ..
         } = knobs;
         let oversubscribed = yes_no(knobs.threads > cpus);
@@ -422,6 +423,7 @@ impl Session<'_> {
         self.put(fmt!("rustc: {}\n", machine::rustc_version()))?;
         self.put(fmt!("scenario: {}\nseed: {seed}\n", scenario.name))?;
         self.put(fmt!("ops: {ops}\nblocks: {blocks}\n"))?;
+        self.put(fmt!("roles: {roles}\n"))?;
         self.put(fmt!("check: {}\n", u32::from(knobs.check)))?;
         self.put(fmt!("pin: {}\n", u32::from(knobs.pin)))?;
         self.put(fmt!("think: {think}\nskew: {skew}\n"))?;

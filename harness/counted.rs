@@ -96,8 +96,9 @@ impl Blocks {
     }
 }
 
-/// `EINVAL` unless all selected locks count references.
+/// `EINVAL` unless all selected locks count references and the threads can have such roles.
 pub(super) fn check(knobs: &Knobs) -> Result {
+    knobs.check_roles()?;
     if knobs.locks.types().all(|lock| lock.refs().is_some()) {
         Ok(())
     } else {

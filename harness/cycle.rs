@@ -2,14 +2,49 @@
 
 //! Which operation is a read and which a write.
 //!
-//! Each thread goes round a cycle of r reads and then w writes. The threads start at points spread
-//! evenly over the cycle: at a ratio of 10:1 and two threads, one writes while the other is in the
-//! middle of its reads, where in step they would all read and then all write.
+//! With mixed roles each thread goes round a cycle of r reads and then w writes. The threads start at
+//! points spread evenly over the cycle: at a ratio of 10:1 and two threads, one writes while the other
+//! is in the middle of its reads, where in step they would all read and then all write.
+//!
+//! With split roles the ratio is one of threads: w of each r + w only write, the first ones, and the
+//! others only read. A thread that never changes sides meets its own kind at every turn: writers that
+//! take the lock from each other while readers wait, and the other way round.
 
 use kernel::{
     fmt,
     prelude::*, //
 };
+
+/// How reads and writes are given to threads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Roles {
+    /// Each thread does both.
+    Mixed,
+    /// Each thread only reads or only writes.
+    Split,
+}
+
+impl Roles {
+    const ALL: [Self; 2] = [Self::Mixed, Self::Split];
+
+    /// Those called `name`; `None` when there are none.
+    pub(super) fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|roles| roles.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Mixed => "mixed",
+            Self::Split => "split",
+        }
+    }
+}
+
+impl fmt::Display for Roles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
 
 /// Reads to writes.
 ///
@@ -51,8 +86,25 @@ impl Ratio {
         self.writes
     }
 
+    /// How many of `threads` threads are writers when roles are split; `None` when `threads` cannot
+    /// be split in this ratio.
+    pub(super) fn writers_of(self, threads: u32) -> Option<u32> {
+        let len = u64::from(self.reads).saturating_add(u64::from(self.writes));
+        let product = u64::from(threads).saturating_mul(u64::from(self.writes));
+        // CAST: At most `threads`.
+        (product % len.max(1) == 0).then_some((product / len.max(1)) as u32)
+    }
+
     /// The cycle of thread `index` of `threads`, at its starting point.
-    pub(super) fn cycle(self, index: u32, threads: u32) -> Cycle {
+    pub(super) fn cycle(self, roles: Roles, index: u32, threads: u32) -> Cycle {
+        if roles == Roles::Split {
+            let writes = self.writers_of(threads).is_some_and(|w| index < w);
+            return Cycle {
+                reads: u32::from(!writes),
+                len: 1,
+                at: 0,
+            };
+        }
         let len = self.reads.wrapping_add(self.writes);
         let at = u64::from(index) * u64::from(len) / u64::from(threads.max(1));
         Cycle {
@@ -99,7 +151,7 @@ mod tests {
         let Some(ratio) = Ratio::new(reads, writes) else {
             return u32::MAX;
         };
-        let mut cycle = ratio.cycle(index, threads);
+        let mut cycle = ratio.cycle(Roles::Mixed, index, threads);
         (0..ops).map(|_| u32::from(cycle.next_is_read())).sum()
     }
 
@@ -123,6 +175,35 @@ mod tests {
         // In a cycle of two, one reads while the other writes.
         assert_eq!(reads_of(1, 1, 0, 2, 1), 1);
         assert_eq!(reads_of(1, 1, 1, 2, 1), 0);
+    }
+
+    #[test]
+    fn splits_the_threads() {
+        let roles = |reads, writes, threads: u32| -> Option<u64> {
+            let ratio = Ratio::new(reads, writes)?;
+            ratio.writers_of(threads)?;
+            let pure = |index| {
+                let mut cycle = ratio.cycle(Roles::Split, index, threads);
+                let first = cycle.next_is_read();
+                assert!((0..10).all(|_| cycle.next_is_read() == first));
+                u64::from(!first)
+            };
+            Some((0..threads).fold(0, |bits, index| bits | pure(index) << index))
+        };
+        assert_eq!(roles(1, 1, 8), Some(0b0000_1111));
+        assert_eq!(roles(3, 1, 8), Some(0b0000_0011));
+        assert_eq!(roles(1, 0, 8), Some(0));
+        assert_eq!(roles(0, 1, 2), Some(0b11));
+        assert_eq!(roles(1, 1, 7), None);
+        assert_eq!(roles(10, 1, 10), None);
+        assert_eq!(roles(u32::MAX - 1, 1, 1024), None);
+    }
+
+    #[test]
+    fn roles_have_names() {
+        assert!(Roles::ALL.iter().all(|r| Roles::find(r.name()) == Some(*r)));
+        assert!(Roles::find("").is_none());
+        assert!(Roles::find("mixed ").is_none());
     }
 
     #[test]

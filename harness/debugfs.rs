@@ -9,6 +9,7 @@
 //! | `bench/lock` | comma-separated list of the locks that take turns; reads as `scenario` |
 //! | `bench/threads` | worker threads, 1 to 1024 |
 //! | `bench/ratio` | reads to writes, as in `10:1`; each up to 1000000 |
+//! | `bench/roles` | `mixed`: each thread does both; `split`: that ratio of threads only read, the first ones only write |
 //! | `bench/load` | PAUSEs while the lock is held, up to 100000 |
 //! | `bench/think` | PAUSEs between two operations on average, up to 100000; the number is random |
 //! | `bench/ops` | operations of each thread in each block, 1 to 1000000000 |
@@ -82,7 +83,7 @@ macro_rules! switch {
     };
 }
 
-static BENCH: [(&CStr, File<Bench>); 17] = [
+static BENCH: [(&CStr, File<Bench>); 18] = [
     (
         c"scenario",
         File::read_write(
@@ -109,6 +110,7 @@ static BENCH: [(&CStr, File<Bench>); 17] = [
     ),
     (c"threads", knob!(threads, |i| parse::small(i, 1..=1024))),
     (c"ratio", knob!(ratio, parse::ratio)),
+    (c"roles", knob!(roles, parse::roles)),
     (c"load", knob!(load, |i| parse::small(i, 0..=100_000))),
     (c"think", knob!(think, |i| parse::small(i, 0..=100_000))),
     (c"ops", knob!(ops, |i| parse::number(i, 1..=1_000_000_000))),

@@ -3,13 +3,19 @@
 //! What a run is to do.
 
 use super::{
-    cycle::Ratio,
+    crew::Seat,
+    cycle::{
+        Cycle,
+        Ratio,
+        Roles, //
+    },
     locks::Selection,
     scenario::{
         Scenario,
         SCENARIOS, //
     }, //
 };
+use kernel::prelude::*;
 
 /// The settings of a run. Each has the limits of the file that sets it.
 #[derive(Clone, Copy)]
@@ -20,6 +26,8 @@ pub(super) struct Knobs {
     pub(super) threads: u32,
     /// Reads to writes.
     pub(super) ratio: Ratio,
+    /// Whether each thread does both.
+    pub(super) roles: Roles,
     /// PAUSEs while the lock is held.
     pub(super) load: u32,
     /// Half the most PAUSEs between two operations; their number is random.
@@ -44,6 +52,7 @@ impl Knobs {
             locks: Selection::sound(),
             threads: 2,
             ratio: Ratio::EVEN,
+            roles: Roles::Mixed,
             load: 1,
             think: 0,
             ops: 100_000,
@@ -52,6 +61,27 @@ impl Knobs {
             skew: 0,
             pin: true,
             check: true,
+        }
+    }
+
+    /// What the worker at `seat` does, for scenarios in which threads read and write.
+    pub(super) fn cycle(&self, seat: &Seat<'_>) -> Cycle {
+        self.ratio.cycle(self.roles, seat.index(), seat.threads())
+    }
+
+    /// Whether the threads can be given such roles: none is rounded off silently.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when they cannot.
+    pub(super) fn check_roles(&self) -> Result {
+        match self.roles {
+            Roles::Mixed => Ok(()),
+            Roles::Split => self
+                .ratio
+                .writers_of(self.threads)
+                .map(|_| ())
+                .ok_or(EINVAL),
         }
     }
 }

@@ -3,7 +3,10 @@
 //! What is written to the control files: one value, with or without a newline behind it, and
 //! nothing else. All that is not exactly that is `EINVAL`.
 
-use super::cycle::Ratio;
+use super::cycle::{
+    Ratio,
+    Roles, //
+};
 use core::ops::RangeInclusive;
 use kernel::prelude::*;
 
@@ -56,6 +59,11 @@ pub(super) fn ratio(input: &[u8]) -> Result<Ratio> {
     let share =
         |text| -> Result<u32> { digits(text, 0..=MAX_SHARE)?.try_into().map_err(|_| EINVAL) };
     Ratio::new(share(reads)?, share(writes)?).ok_or(EINVAL)
+}
+
+/// The name of roles: `mixed` or `split`.
+pub(super) fn roles(input: &[u8]) -> Result<Roles> {
+    Roles::find(word(input)?).ok_or(EINVAL)
 }
 
 fn digits(text: &str, range: RangeInclusive<u64>) -> Result<u64> {

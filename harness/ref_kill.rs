@@ -326,7 +326,7 @@ impl<R: Counted> Job for Hunt<R> {
     fn work(&self, seat: &Seat<'_>) -> Tally {
         let stream = u64::from(self.round) << 32 | u64::from(seat.index());
         let rng = Rng::new(self.knobs.seed, stream);
-        let cycle = self.knobs.ratio.cycle(seat.index(), seat.threads());
+        let cycle = self.knobs.cycle(seat);
         self.measured(seat, cycle, rng)
     }
 

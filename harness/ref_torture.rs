@@ -120,7 +120,7 @@ impl<R: Counted> Job for Torture<R> {
             mine: 0,
             tally: Tally::default(),
         };
-        let cycle = self.knobs.ratio.cycle(seat.index(), seat.threads());
+        let cycle = self.knobs.cycle(seat);
         seat.measure(|| actor.act(self.knobs.ops, seat, cycle));
         actor.tally
     }

@@ -185,7 +185,7 @@ impl<R: Counted> Job for Walk<R> {
     type Tally = Tally;
 
     fn work(&self, seat: &Seat<'_>) -> Tally {
-        let cycle = self.cycles.ratio.cycle(seat.index(), seat.threads());
+        let cycle = self.cycles.cycle(seat);
         self.measured(seat, cycle)
     }
 

@@ -31,7 +31,7 @@ lines_add_up() {
 }
 
 header_complete() {
-	for key in kernel module config-inline-helpers preempt hz vcpus rustc scenario seed ops blocks check \
+	for key in kernel module config-inline-helpers preempt hz vcpus rustc scenario seed ops blocks roles check \
 		pin think skew oversubscribed order; do
 		grep -q "^$key: ." $bench/results && continue
 		ktap_print_msg "no $key in the results"

@@ -10,6 +10,7 @@ cd "$(dirname "$0")" || exit
 # knob | good values | bad values besides those of every knob
 knobs='threads|1 2 1024|0 1025 2147483648 4294967297 9223372036854775808
 ratio|10:1 0:1 1:0 1000000:1000000|0:0 1 1: :1 : 1:1:1 1:x 1000001:1 1:1000001 -1:1 1:-1 4294967297:1
+roles|mixed split|Mixed SPLIT mixe mixedd mixed,split 0 2
 load|0 100000|100001 2147483648 4294967297 9223372036854775808
 think|0 100000|100001 2147483648 4294967297 9223372036854775808
 ops|1 1000000000|0 1000000001 2147483648 4294967297 9223372036854775808
@@ -84,6 +85,14 @@ bad_commands() {
 	return $failed
 }
 
+# Roles are split exactly or not at all: no thread is rounded off.
+uneven_roles() {
+	set_knobs scenario=rwsem_mix lock=mutex ratio=1:1 roles=split threads=3 ops=10 blocks=1 &&
+		fails_with "$EINVAL" $bench/run 1 && set_knobs roles=mixed && put $bench/run 1 && is_state "done" &&
+		set_knobs roles=split threads=4 && put $bench/run 1 && is_state "done" &&
+		grep -q '^roles: split$' $bench/results
+}
+
 read_only() {
 	for file in locks bench/state bench/progress bench/results; do
 		! put "$klocks/$file" 1 || return 1
@@ -103,7 +112,7 @@ busy_knobs() {
 	return $failed
 }
 
-ktap_set_plan $(($(echo "$knobs" | wc -l) * 2 + 10))
+ktap_set_plan $(($(echo "$knobs" | wc -l) * 2 + 11))
 
 while IFS='|' read -r knob good bad; do
 	get "$bench/$knob"
@@ -127,6 +136,8 @@ ktap_test_result "lock: names as in locks" locks_agree
 ktap_test_result "lock: bad values are refused" bad_values lock nosuch mutexx mutex,nosuch mutex,, , $bad_everywhere
 ktap_test_result "run: bad values are refused" bad_commands run
 ktap_test_result "stop: bad values are refused" bad_commands stop
+ktap_test_result "roles: split exactly or not at all" uneven_roles
+put $bench/roles mixed
 ktap_test_result "what is only read cannot be written" read_only
 
 # shellcheck disable=SC2086 # words are wanted
