@@ -131,6 +131,11 @@ pub(super) struct Cycle {
 }
 
 impl Cycle {
+    /// Whether no operation is a read.
+    pub(super) fn only_writes(&self) -> bool {
+        self.reads == 0
+    }
+
     /// Goes on by one operation and says whether that is a read.
     #[inline(always)]
     pub(super) fn next_is_read(&mut self) -> bool {
@@ -186,6 +191,7 @@ mod tests {
                 let mut cycle = ratio.cycle(Roles::Split, index, threads);
                 let first = cycle.next_is_read();
                 assert!((0..10).all(|_| cycle.next_is_read() == first));
+                assert_eq!(cycle.only_writes(), !first);
                 u64::from(!first)
             };
             Some((0..threads).fold(0, |bits, index| bits | pure(index) << index))

@@ -32,6 +32,10 @@ use super::{
     subject::Subject,
     tally::EventTally, //
 };
+use crate::kapi::mark::{
+    self,
+    mark, //
+};
 use kernel::prelude::*;
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -130,6 +134,9 @@ impl Mix {
         let most_thought = think.saturating_mul(2);
         let mut faults = Faults::default();
         let done = seat.measure(|| {
+            if cycle.only_writes() {
+                mark::<{ mark::WORK_WRITES }>();
+            }
             let mut done = 0u64;
             while done < ops && !seat.stopped() {
                 if cycle.next_is_read() {

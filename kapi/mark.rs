@@ -15,6 +15,8 @@ pub(crate) const RUN_OPEN: u32 = 1;
 pub(crate) const RUN_CLOSE: u32 = 2;
 /// A worker is about to start its first measured operation.
 pub(crate) const WORK_BEGIN: u32 = 3;
+/// A worker that has begun is one that only writes.
+pub(crate) const WORK_WRITES: u32 = 5;
 /// A worker has ended its last measured operation.
 pub(crate) const WORK_END: u32 = 4;
 

@@ -2,15 +2,21 @@
 # SPDX-License-Identifier: GPL-2.0
 # Runs in the guest: a bench run for each line of /count-cells; symbols and results go to stdout.
 # Usage: guest.sh [LOCK,...]: these locks and their C peers; all by default.
-set -eu
+#
+# A cell is a line SHAPE KNOB=VALUE...; lock takes patterns of the shell, separated by commas. Besides symbols
+# and results this prints
+#   lock NAME            is to be counted
+#   cell SHAPE KNOBS     begins
+#   cells done           after the last
+set -euf
 
 chosen=${1-}
 
-bench=/sys/kernel/debug/klocks/bench
+klocks=/sys/kernel/debug/klocks
+bench=$klocks/bench
 
 insmod /klocks.ko
 grep -F '[klocks]' /proc/kallsyms
-echo rwsem_mix >$bench/scenario
 echo 1 >$bench/pin
 # Counts of a lock that does not exclude would mean nothing. The check is the harness', not the lock's.
 echo 1 >$bench/check
@@ -19,24 +25,54 @@ if [ -n "$chosen" ] && ! echo "$chosen" >$bench/lock; then
 	echo "one of the locks $chosen is unknown; there are: $(tr -d '[]' <$bench/lock)"
 	exit 1
 fi
-locks=
-for lock in $(tr -d '[]' <$bench/lock); do
-	case ,$chosen,$lock in
-	*,lock_busted) continue ;;
-	,,* | *,"$lock",* | *_c | *,mutex) locks=${locks:+$locks,}$lock ;;
-	esac
+# Those chosen and their C peers; lock_busted does not lock.
+locks=$(awk -v list="$chosen" '
+	BEGIN { count = split(list, names, ","); for (i = 1; i <= count; i++) asked[names[i]] = 1 }
+	{ family[$1] = $2; order[NR] = $1 }
+	END {
+		for (name in asked) asked[family[name] "_c"] = 1
+		for (i = 1; i <= NR; i++)
+			if (order[i] != "lock_busted" && (!count || order[i] in asked)) print order[i]
+	}' $klocks/locks)
+for lock in $locks; do
+	echo "lock $lock"
 done
-echo "$locks" >$bench/lock
 
-while read -r shape threads ratio load think ops blocks skew; do
-	echo "$threads" >$bench/threads
-	echo "$ratio" >$bench/ratio
-	echo "$load" >$bench/load
-	echo "$think" >$bench/think
-	echo "$ops" >$bench/ops
-	echo "$blocks" >$bench/blocks
-	echo "$skew" >$bench/skew
-	echo "cell $shape $threads $skew"
+# matching PATTERN,...: which of the locks to be counted those are, separated by commas.
+matching() {
+	found=
+	for lock in $locks; do
+		for pattern in $(echo "$1" | tr , ' '); do
+			# shellcheck disable=SC2254 # a pattern is wanted
+			case $lock in
+			$pattern)
+				found=${found:+$found,}$lock
+				break
+				;;
+			esac
+		done
+	done
+	echo "$found"
+}
+
+# set_knobs KNOB=VALUE...: fails when no lock of the cell is to be counted.
+set_knobs() {
+	for knob in "$@"; do
+		value=${knob#*=}
+		case $knob in
+		lock=*)
+			value=$(matching "$value")
+			[ -n "$value" ] || return 1
+			;;
+		esac
+		echo "$value" >"$bench/${knob%%=*}"
+	done
+}
+
+while read -r shape knobs; do
+	# shellcheck disable=SC2086 # words
+	set_knobs $knobs || continue
+	echo "cell $shape $knobs"
 	echo 1 >$bench/run
 	cat $bench/results
 done </count-cells

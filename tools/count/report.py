@@ -10,7 +10,10 @@ An operation is an acquire-release pair. What is counted is what workers execute
 and last operation in lock text and in wake-up and wait-lock text, C's or ours, but not in interrupts, in
 the scheduler, in the harness and in the call that reaches a lock. lines/op are cache-line transfers: reads
 of a line that another CPU has and this one has not, and writes to a line that others have.
-sleeps/op are calls into the scheduler to sleep, wakes/sleep the wake-ups that were issued for each.
+sleeps/op are calls into the scheduler to sleep, wakes/sleep the wake-ups that were issued for each, and
+wakes/writer-sleep those of writers alone, where threads only read or only write.
+
+What is inlined into its user, as reference counts are, the harness keeps in functions of their own.
 
 Exit code: 0; 1 a ratio is beyond its limit or the self-test fails; 2 usage; 4 the input proves nothing.
 """
@@ -25,8 +28,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-FORMAT = "klocks-count 1"
-FIELDS = "insns locked pauses calls loads stores read_misses invalidations entries".split()
+FORMAT = "klocks-count 2"
+FIELDS = "insns locked pauses calls loads stores read_misses invalidations entries writer_entries".split()
 
 # Lock text of C is what these objects define; wake-up and wait-lock text is what those and some
 # functions of the scheduler are.
@@ -39,9 +42,11 @@ WAKE_FUNCTIONS = re.compile(
 # A sleep is an entry of one of these, a wake-up an entry of that, by a worker outside of interrupts.
 SLEEPS, WAKE = ("schedule", "schedule_preempt_disabled"), "try_to_wake_up"
 
-# Text of the module is the lock's, except for what these modules of its crate define.
+# Text of the module is the lock's, except for what these modules of its crate define; of these in turn the
+# wrappers of C's inline functions are, and what the harness keeps apart for being inlined elsewhere.
 CRATE = "klocks_main"
 OTHER_REGIONS = {"harness": "harness", "kapi": "wake"}
+LOCKS_THERE = {"harness": re.compile(r"9ref_storm.*E4(pair|hold)"), "kapi": re.compile(r"11percpu_peer|7lockref")}
 
 # C's function pairs whose length is checked against the disassembly.
 SELF_TEST = {
@@ -50,9 +55,12 @@ SELF_TEST = {
     ("mutex", "write"): ("mutex_lock", "mutex_unlock"),
 }
 
+# What says in a result that a lock did not do its work.
+FAULTS = "overlaps torn thawed".split()
+
 # Rows of the scoreboard for a shape of one thread, and for more.
 UNITS_ALONE = ["insns/op", "locked/op", "calls/op"]
-UNITS_TOGETHER = ["insns/op", "locked/op", "lines/op", "pauses/op", "sleeps/op", "wakes/sleep"]
+UNITS_TOGETHER = ["insns/op", "locked/op", "lines/op", "pauses/op", "sleeps/op", "wakes/sleep", "wakes/writer-sleep"]
 
 
 class Unusable(Exception):
@@ -156,14 +164,17 @@ class Module:
         self.names = [name for _, name in symbols]
 
     def region(self, address):
-        """The region of the function around `address`: the first module of our crate in its name."""
+        """The region of the function around `address`, by the first module of our crate in its name."""
         index = bisect.bisect_right(self.addresses, address) - 1
         name = self.names[index] if index >= 0 else hex(address)
         # A mangled path: each name after its length, parted by an underscore from one that starts so.
         path = re.search(rf"{len(CRATE)}{CRATE}(\d+)_?(\w+)", name)
         if not path:
             raise Unusable(f"workers executed {name}, which is no function of the module's crate")
-        return OTHER_REGIONS.get(path[2][: int(path[1])], "lock")
+        top, below = path[2][: int(path[1])], path[2][int(path[1]) :]
+        if top in LOCKS_THERE and LOCKS_THERE[top].match(below):
+            return "lock"
+        return OTHER_REGIONS.get(top, "lock")
 
 
 def parse_counts(path):
@@ -187,19 +198,22 @@ def parse_counts(path):
 
 
 def parse_guest(path):
-    """The module and the results: (shape, threads, skew, line)."""
-    symbols, results, done = [], [], False
+    """The module, the locks that are to be counted, and the results: (shape, knobs, line)."""
+    symbols, locks, results, done = [], [], [], False
     for line in read(path).splitlines():
         if line.startswith("cell "):
-            _, shape, threads, skew = line.split()
+            _, shape, *knobs = line.split()
+            knobs = dict(knob.split("=", 1) for knob in knobs)
+        elif line.startswith("lock "):
+            locks.append(line.split()[1])
         elif line.startswith("Benchmark"):
-            results.append((shape, int(threads), int(skew), line))
+            results.append((shape, knobs, line))
         elif line.endswith("[klocks]"):
             symbols.append(line)
         done = done or line == "cells done"
     if not done:
         raise Unusable(f"{path} has no end: the guest did not run all cells")
-    return Module(symbols), results
+    return Module(symbols), locks, results
 
 
 class Counts:
@@ -208,23 +222,27 @@ class Counts:
     def __init__(self, kernel):
         self.kernel = kernel
         self.threads = {}
+        self.scenarios = {}
+        self.wanted = set()
         self.cells = collections.defaultdict(lambda: collections.defaultdict(collections.Counter))
 
     def add_guest(self, directory):
-        module, results = parse_guest(directory / "guest.txt")
+        module, locks, results = parse_guest(directory / "guest.txt")
+        self.wanted.update(locks)
         runs = parse_counts(directory / "counts.txt")
         if len(runs) != len(results):
             raise Unusable(f"{directory}: {len(runs)} blocks were counted and {len(results)} reported")
-        for (total, tallies), (shape, threads, skew, line) in zip(runs, results):
+        for (total, tallies), (shape, knobs, line) in zip(runs, results):
             name, ops, *values = line.split()
             values = dict(zip(values[1::2], values[0::2]))
             lock = re.search(r"/lock=([^/]+)", name)[1]
-            if int(values["overlaps"]) or int(values["torn"]):
+            if any(int(values.get(fault, 0)) for fault in FAULTS):
                 raise Unusable(f"{lock} did not exclude in {shape}: its counts mean nothing")
             if int(values["block"]) == 0:
                 continue  # the warm-up round
-            self.threads[shape] = threads
-            sums = self.cells[shape, lock][skew]
+            self.threads[shape] = int(knobs["threads"])
+            self.scenarios[shape] = knobs["scenario"]
+            sums = self.cells[shape, lock][int(knobs["skew"])]
             sums["ops"] += int(ops)
             sums["total"] += total
             self.add_block(sums, tallies, module)
@@ -236,46 +254,61 @@ class Counts:
             for field, count in tally.items():
                 sums[region, field] += count
             if inside:
-                for field in "insns", "entries":
+                for field in "insns", "entries", "writer_entries":
                     sums[address, field] += tally[field]
+
+    def check_complete(self):
+        """That no lock of the guests' tables was left out."""
+        left = self.wanted - {lock for _, lock in self.cells}
+        if left:
+            raise Unusable(f"no cell counts {', '.join(sorted(left))}: scripts/count has to name a shape for it")
 
     def units(self, shape, lock, skew):
         """The benchmark values of a cell."""
         sums = self.cells[shape, lock][skew]
-        both = {field: sums["lock", field] + sums["wake", field] for field in FIELDS}
-        sleeps = sum(sums[address, "entries"] for address in self.kernel.sleeps)
-        wakes = sums[self.kernel.wake, "entries"]
+        of = {field: sums["lock", field] + sums["wake", field] for field in FIELDS}
         if not sums["lock", "insns"]:
             raise Unusable(f"nothing of {lock} was executed in {shape}: its code is not where it is looked for")
+        sleeps, writer_sleeps = (
+            sum(sums[address, field] for address in self.kernel.sleeps) for field in ("entries", "writer_entries")
+        )
+        wakes = sums[self.kernel.wake, "entries"]
         per_op = {
-            "insns/op": both["insns"],
+            "insns/op": of["insns"],
             "lock-insns/op": sums["lock", "insns"],
             "wake-insns/op": sums["wake", "insns"],
             "harness-insns/op": sums["harness", "insns"],
-            "locked/op": both["locked"],
-            "lines/op": both["read_misses"] + both["invalidations"],
-            "misses/op": both["read_misses"],
-            "invalidations/op": both["invalidations"],
-            "loads/op": both["loads"],
-            "stores/op": both["stores"],
-            "calls/op": both["calls"],
-            "pauses/op": both["pauses"],
+            "locked/op": of["locked"],
+            "lines/op": of["read_misses"] + of["invalidations"],
+            "misses/op": of["read_misses"],
+            "invalidations/op": of["invalidations"],
+            "loads/op": of["loads"],
+            "stores/op": of["stores"],
+            "calls/op": of["calls"],
+            "pauses/op": of["pauses"],
             "sleeps/op": sleeps,
             "wakes/op": wakes,
             "all-insns/op": sums["total"],
         }
         values = {unit: count / sums["ops"] for unit, count in per_op.items()}
-        if sleeps > sums["ops"] / 100:
+        rare = sums["ops"] / 100
+        if sleeps > rare:
             values["wakes/sleep"] = wakes / sleeps
+        # A reader is woken once for each sleep.
+        if writer_sleeps > rare:
+            values["wakes/writer-sleep"] = (wakes - (sleeps - writer_sleeps)) / writer_sleeps
         return values
+
+
+def family(lock):
+    """The C lock's name without its end: `rwsem` for `rwsem_xadd.base` and `rwsem_c`; the lock itself if it has none."""
+    return next((f for f in ("percpu_rwsem", "lockref", "rwsem") if lock.startswith(f)), lock)
 
 
 def peer(lock, locks):
     """The C lock that `lock` is compared with: `rwsem_c` for `rwsem_xadd.base`; none for C's own."""
-    if lock in ("mutex", "spin_ref") or lock.endswith("_c"):
-        return None
-    family = next((f for f in ("percpu_rwsem", "lockref", "rwsem") if lock.startswith(f)), None)
-    return f"{family}_c" if f"{family}_c" in locks else None
+    base = f"{family(lock)}_c"
+    return base if base in locks and lock != base else None
 
 
 def ratio(ours, theirs):
@@ -327,13 +360,17 @@ def self_test(counts, out):
     return all_agree
 
 
-def check_reach(counts, shape, ours, theirs, lock):
-    """Without contention the harness does the same for every lock, unless it contains part of one."""
+def check_reach(counts, shape, skew, lock, base):
+    """Without contention the one loop of rwsem_mix does the same for every lock, unless it contains part of one."""
+    if counts.threads[shape] != 1 or counts.scenarios[shape] != "rwsem_mix":
+        return
     unit = "harness-insns/op"
-    if counts.threads[shape] == 1 and abs(ours[unit] - theirs[unit]) > 0.5:
+    ours, theirs = (counts.units(shape, which, skew)[unit] for which in (lock, base))
+    # What it does once a block shows where operations are few.
+    if abs(ours - theirs) > 0.5 + 100 / counts.cells[shape, lock][skew]["ops"]:
         raise Unusable(
-            f"in {shape} the harness executes {ours[unit]:.2f} instructions an operation for {lock} and"
-            f" {theirs[unit]:.2f} for its peer: part of a lock is inlined into the harness"
+            f"in {shape} the harness executes {ours:.2f} instructions an operation for {lock} and"
+            f" {theirs:.2f} for its peer: part of a lock is inlined into the harness"
         )
 
 
@@ -349,8 +386,8 @@ def scoreboard(counts, limits, out):
         if base is None:
             continue
         pairs = [(counts.units(shape, lock, skew), counts.units(shape, base, skew)) for skew in skews]
-        for ours, theirs in pairs:
-            check_reach(counts, shape, ours, theirs, lock)
+        for skew in skews:
+            check_reach(counts, shape, skew, lock, base)
         for unit in UNITS_ALONE if counts.threads[shape] == 1 else UNITS_TOGETHER:
             values = [(ours[unit], theirs[unit]) for ours, theirs in pairs if unit in ours and unit in theirs]
             if not values:
@@ -390,6 +427,7 @@ def main():
     counts = Counts(Kernel(arguments.kernel))
     for guest in arguments.guests:
         counts.add_guest(guest)
+    counts.check_complete()
     lines = list(benchmark_lines(counts, arguments.header))
     arguments.out.write_text("\n".join(lines) + "\n")
     agree = self_test(counts, print)

@@ -64,7 +64,7 @@ class Guests(unittest.TestCase):
         """BLOCKS: (result line, [line of the plugin])."""
         counts = report.FORMAT + "\n"
         guest = f"{MODULE:x} t {LOCK} [klocks]\n{MODULE + 0x100:x} t _RNvNtCs1_11klocks_main7harness3run [klocks]\n"
-        guest += "cell write 1 0\n"
+        guest += "lock rwsem_c\ncell write scenario=rwsem_mix threads=1 skew=3 skew=0\n"
         for number, (line, tallies) in enumerate(blocks):
             guest += line + "\n"
             counts += f"run {number} total 1000 unbooked 0\n" + "".join(t + "\n" for t in tallies) + f"end {number}\n"
@@ -120,6 +120,23 @@ class Guests(unittest.TestCase):
             self.assertEqual(report.scoreboard(counts, [("*/write/insns/op", 0.7)], print), [])
         self.assertIn("0.667", shown.getvalue())
 
+    def test_wakes_of_writers(self):
+        scheduler = f"{TEXT + 0x200:x} schedule {tally(insns=20, entries=5, writer_entries=2)}"
+        waker = f"{TEXT + 0x100:x} try_to_wake_up {tally(insns=20, entries=23)}"
+        lock = f"{MODULE:x} - {tally(insns=10)}"
+        self.write([(result("rwsem", 1), [lock, waker, scheduler])])
+        values = self.counts().units("write", "rwsem", 0)
+        self.assertEqual((values["wakes/sleep"], values["wakes/writer-sleep"]), (23 / 5, 10))
+
+    def test_every_lock_is_counted(self):
+        self.write(self.pair())
+        counts = self.counts()
+        counts.check_complete()
+        counts.wanted.add("forgotten")
+        with self.assertRaises(report.Unusable) as caught:
+            counts.check_complete()
+        self.assertIn("no cell counts forgotten", str(caught.exception))
+
     def test_inlined_into_the_harness(self):
         blocks = self.pair()
         blocks[2][1].append(f"{MODULE + 0x104:x} - {tally(insns=10)}")
@@ -164,6 +181,9 @@ class Parts(unittest.TestCase):
             LOCK: "lock",
             "_RNvNtCsgAbC_11klocks_main3osq4lock": "lock",
             "_RNvNtNtCsgAbC_11klocks_main4kapi6wake_q5drain": "wake",
+            "_RNvMNtNtCsgAbC_11klocks_main4kapi11percpu_peerNtB2_18PercpuRwSemaphore9down_read": "lock",
+            "_RNvMs_NtNtCsgAbC_11klocks_main7harness9ref_stormINtB4_5StormNtNtNtB8_4kapi7lockref8CLockRefE4pairB8_": "lock",
+            "_RNvMs_NtNtCsgAbC_11klocks_main7harness9ref_stormINtB4_5StormNtNtNtB8_4kapi7lockref8CLockRefE8measuredB8_": "harness",
             "_RINvNtCs8_4core3ptr13drop_in_placeNtNtCsgAbC_11klocks_main7harness5TableEB1_": "harness",
             "_RNvNtCsgAbC_11klocks_main6_2fast1f": "lock",
             "_RNvNtCs8_4core9panicking5panic": None,

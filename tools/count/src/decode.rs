@@ -16,6 +16,8 @@ pub enum Marker {
     WorkBegin,
     /// The last measured instruction of this task has been executed.
     WorkEnd,
+    /// This task, which has begun, only writes.
+    WorkWrites,
 }
 
 /// `nopl imm32(%rax,%rax,1)`: eight bytes that no compiler emits with this displacement.
@@ -114,6 +116,7 @@ pub fn marker(bytes: &[u8]) -> Option<Result<Marker, u32>> {
         0x0200 => Ok(Marker::RunClose),
         0x0300 => Ok(Marker::WorkBegin),
         0x0400 => Ok(Marker::WorkEnd),
+        0x0500 => Ok(Marker::WorkWrites),
         code => Err(code),
     })
 }
@@ -251,7 +254,8 @@ mod tests {
         assert_eq!(marker(&nop(0x4b4c_0200)), Some(Ok(Marker::RunClose)));
         assert_eq!(marker(&nop(0x4b4c_0300)), Some(Ok(Marker::WorkBegin)));
         assert_eq!(marker(&nop(0x4b4c_0400)), Some(Ok(Marker::WorkEnd)));
-        assert_eq!(marker(&nop(0x4b4c_0500)), Some(Err(0x0500)));
+        assert_eq!(marker(&nop(0x4b4c_0500)), Some(Ok(Marker::WorkWrites)));
+        assert_eq!(marker(&nop(0x4b4c_0600)), Some(Err(0x0600)));
         assert_eq!(marker(&nop(0x4b4c_0101)), Some(Err(0x0101)));
         assert_eq!(marker(&nop(0)), None); // the usual eight-byte padding
         assert_eq!(marker(&nop(0x4c4b_0100)), None);

@@ -2,8 +2,8 @@
 
 //! A QEMU TCG plugin that counts exactly what the guest executes between marker instructions.
 //!
-//! The guest emits four markers (see [`decode::Marker`]): a controller opens and closes a *run*, each
-//! worker begins and ends its *work*. While a run is open, every kernel function gets a [`tally::Tally`] of what the
+//! The guest emits markers (see [`decode::Marker`]): a controller opens and closes a *run*, each
+//! worker begins and ends its *work*, and may say that it only writes. While a run is open, every kernel function gets a [`tally::Tally`] of what the
 //! working tasks executed in it: instructions, locked operations, PAUSEs, calls, loads, stores, entries
 //! and cache-line transfers. A task counts from its begin marker to its end marker, on whichever vCPU it
 //! runs, and only while it runs: not while it sleeps, and not inside an interrupt.

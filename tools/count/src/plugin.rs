@@ -186,7 +186,7 @@ impl GsBase {
 }
 
 /// First line of the output; the reader refuses any other.
-const FORMAT: &str = "klocks-count 1";
+const FORMAT: &str = "klocks-count 2";
 
 struct Plugin {
     counter: Counter,
@@ -404,11 +404,12 @@ extern "C" fn scheduling(_translator: c_uint, data: *mut c_void) {
 }
 
 extern "C" fn marked(_translator: c_uint, data: *mut c_void) {
-    const MARKERS: [Marker; 4] = [
+    const MARKERS: [Marker; 5] = [
         Marker::RunOpen,
         Marker::RunClose,
         Marker::WorkBegin,
         Marker::WorkEnd,
+        Marker::WorkWrites,
     ];
     let marker = MARKERS[data as usize];
     with(|plugin| plugin.mark(marker));

@@ -28,6 +28,8 @@ pub struct Tally {
     pub invalidations: u64,
     /// Times the first instruction was executed.
     pub entries: u64,
+    /// Those of them by workers that only write.
+    pub writer_entries: u64,
 }
 
 /// Index of a [`Tally`]: a function of the kernel image, or one instruction elsewhere.
@@ -80,6 +82,8 @@ struct Vcpu {
     task: u64,
     /// The running task is a worker.
     working: bool,
+    /// The running task is a worker that only writes.
+    writing: bool,
     /// Nesting of interrupts and exceptions.
     interrupts: u32,
     /// The running task is in `__schedule`.
@@ -91,6 +95,13 @@ impl Vcpu {
     fn books(&self) -> bool {
         self.working && self.interrupts == 0 && !self.scheduling
     }
+}
+
+/// A task between its markers.
+#[derive(Clone, Copy)]
+struct Worker {
+    task: u64,
+    only_writes: bool,
 }
 
 /// The whole state of the plugin.
@@ -105,7 +116,7 @@ pub struct Counter {
     vcpus: Vec<Vcpu>,
     /// The one that executes. Kept up to date in a run only.
     current: usize,
-    workers: Vec<u64>,
+    workers: Vec<Worker>,
     open: bool,
     runs: u64,
     /// Instructions of all vCPUs in the open run.
@@ -171,15 +182,21 @@ impl Counter {
         }
     }
 
+    /// The index of the worker that is this task.
+    fn worker(&self, task: u64) -> Option<usize> {
+        self.workers.iter().position(|worker| worker.task == task)
+    }
+
     /// The vCPU with this GS base now runs `task`. Whatever interrupt led to the switch is over for it,
     /// and it has to return from the scheduler.
     pub fn switch(&mut self, base: u64, task: u64) {
-        let working = self.workers.contains(&task);
+        let worker = self.worker(task).map(|index| self.workers[index]);
         let index = self.vcpu(base);
         self.vcpus[index] = Vcpu {
             base,
             task,
-            working,
+            working: worker.is_some(),
+            writing: worker.is_some_and(|worker| worker.only_writes),
             interrupts: 0,
             scheduling: true,
         };
@@ -219,6 +236,7 @@ impl Counter {
         tally.pauses += steps.count(Steps::PAUSE);
         tally.calls += steps.count(Steps::CALL);
         tally.entries += steps.count(Steps::ENTRY);
+        tally.writer_entries += steps.count(Steps::ENTRY) & u64::from(vcpu.writing);
     }
 
     /// An instruction of `slot` loads or stores `size` bytes at `address`.
@@ -267,22 +285,35 @@ impl Counter {
             Marker::WorkBegin if task == 0 => {
                 Err("a worker began, but no task switch has been seen on its vCPU".into())
             }
-            Marker::WorkBegin if self.workers.contains(&task) => Err("a worker began twice".into()),
+            Marker::WorkBegin if self.worker(task).is_some() => Err("a worker began twice".into()),
             Marker::WorkBegin => {
-                self.workers.push(task);
+                self.workers.push(Worker {
+                    task,
+                    only_writes: false,
+                });
                 let vcpu = &mut self.vcpus[self.current];
                 vcpu.working = true;
+                vcpu.writing = false;
                 // These are followed in a run only, so what they were before is stale.
                 vcpu.interrupts = 0;
                 vcpu.scheduling = false;
+                Ok(())
+            }
+            Marker::WorkWrites => {
+                let index = self
+                    .worker(task)
+                    .ok_or("a task said what its work is that it had not begun")?;
+                self.workers[index].only_writes = true;
+                self.vcpus[self.current].writing = true;
                 Ok(())
             }
             Marker::WorkEnd if self.vcpus[self.current].scheduling => {
                 Err("no return from __schedule was seen: this kernel returns by a thunk".into())
             }
             Marker::WorkEnd => {
-                let worker = self.workers.iter().position(|&worker| worker == task);
-                let index = worker.ok_or("a task ended work that it had not begun")?;
+                let index = self
+                    .worker(task)
+                    .ok_or("a task ended work that it had not begun")?;
                 self.workers.swap_remove(index);
                 self.vcpus[self.current].working = false;
                 Ok(())
@@ -312,7 +343,7 @@ impl Counter {
             }
             writeln!(
                 out,
-                "{address:x} {name} {} {} {} {} {} {} {} {} {}",
+                "{address:x} {name} {} {} {} {} {} {} {} {} {} {}",
                 t.insns,
                 t.locked,
                 t.pauses,
@@ -321,7 +352,8 @@ impl Counter {
                 t.stores,
                 t.read_misses,
                 t.invalidations,
-                t.entries
+                t.entries,
+                t.writer_entries
             )?;
         }
         writeln!(out, "end {}", self.runs)?;
@@ -434,8 +466,8 @@ ffffffff83000000 D current_task
         guest.run(0, LOCK);
         let expected = "\
 run 0 total 6 unbooked 0
-ffffffff81000000 lock 2 0 0 0 0 0 0 0 1
-ffffffff81000040 other 1 0 0 0 0 0 0 0 0
+ffffffff81000000 lock 2 0 0 0 0 0 0 0 1 0
+ffffffff81000040 other 1 0 0 0 0 0 0 0 0 0
 end 0
 ";
         assert_eq!(guest.output(), expected);
@@ -470,7 +502,7 @@ end 0
         guest.load(0, MODULE, 0);
         guest.mark(0, Marker::WorkEnd);
         guest.mark(1, Marker::RunClose);
-        let line = "\nffffffffc0000010 - 2 1 1 2 1 0 0 0 1\n";
+        let line = "\nffffffffc0000010 - 2 1 1 2 1 0 0 0 1 0\n";
         assert!(guest.output().contains(line), "{}", guest.output());
     }
 
@@ -517,7 +549,7 @@ end 0
         guest.mark(0, Marker::WorkEnd);
         guest.mark(1, Marker::RunClose);
         let expected =
-            "run 0 total 5 unbooked 3\nffffffff81000040 other 2 0 0 0 0 0 0 0 0\nend 0\n";
+            "run 0 total 5 unbooked 3\nffffffff81000040 other 2 0 0 0 0 0 0 0 0 0\nend 0\n";
         assert_eq!(guest.output(), expected);
     }
 
@@ -537,7 +569,8 @@ end 0
         guest.run(0, LOCK + 4);
         guest.mark(0, Marker::WorkEnd);
         guest.mark(3, Marker::RunClose);
-        let expected = "run 0 total 3 unbooked 2\nffffffff81000000 lock 1 0 0 0 0 0 0 0 0\nend 0\n";
+        let expected =
+            "run 0 total 3 unbooked 2\nffffffff81000000 lock 1 0 0 0 0 0 0 0 0 0\nend 0\n";
         assert_eq!(guest.output(), expected);
     }
 
@@ -558,11 +591,40 @@ end 0
         guest.mark(3, Marker::RunClose);
         let expected = "\
 run 0 total 0 unbooked 0
-ffffffff81000000 lock 0 0 0 0 0 2 0 1 0
-ffffffff81000040 other 0 0 0 0 1 0 1 0 0
+ffffffff81000000 lock 0 0 0 0 0 2 0 1 0 0
+ffffffff81000040 other 0 0 0 0 1 0 1 0 0 0
 end 0
 ";
         assert_eq!(guest.output(), expected);
+    }
+
+    #[test]
+    fn entries_of_writers_are_told_apart() {
+        let mut guest = Guest::new();
+        guest.mark(3, Marker::RunOpen);
+        assert!(guest.try_mark(1, Marker::WorkWrites).is_err());
+        for vcpu in [0, 1] {
+            guest.mark(vcpu, Marker::WorkBegin);
+        }
+        guest.mark(1, Marker::WorkWrites);
+        for vcpu in [0, 1] {
+            guest.run(vcpu, LOCK);
+        }
+        guest.switch(1, 0); // the reader goes on where the writer was
+        guest.run(1, LOCK);
+        guest.switch(1, 1);
+        guest.run(1, LOCK);
+        guest.run(1, LOCK + 4);
+        for (vcpu, from) in [(0, 0), (1, 1)] {
+            guest.switch(vcpu, from);
+            guest.mark(vcpu, Marker::WorkEnd);
+        }
+        guest.mark(1, Marker::WorkBegin); // the same task, as another worker
+        guest.run(1, LOCK);
+        guest.mark(1, Marker::WorkEnd);
+        guest.mark(3, Marker::RunClose);
+        let line = "\nffffffff81000000 lock 6 0 0 0 0 0 0 0 5 2\n";
+        assert!(guest.output().contains(line), "{}", guest.output());
     }
 
     #[test]
@@ -575,7 +637,7 @@ end 0
             guest.mark(0, Marker::WorkEnd);
             guest.mark(1, Marker::RunClose);
         }
-        let line = "ffffffff81000000 lock 1 0 0 0 0 0 0 0 1";
+        let line = "ffffffff81000000 lock 1 0 0 0 0 0 0 0 1 0";
         let run = |n| format!("run {n} total 1 unbooked 0\n{line}\nend {n}\n");
         assert_eq!(guest.output(), run(0) + &run(1));
     }
