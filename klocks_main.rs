@@ -9,6 +9,7 @@
 
 use kernel::prelude::*;
 
+mod capi;
 mod harness;
 mod kapi;
 pub mod lockref;

@@ -506,6 +506,7 @@ where
 ///
 /// Dropping it waits for a pending callback of its own gate: it may sleep.
 #[pin_data]
+#[repr(C)]
 pub struct PercpuRwSem<P: Policy, S: GateSource = Own<<P as Policy>::Gate>> {
     #[pin]
     source: S,
@@ -516,7 +517,7 @@ pub struct PercpuRwSem<P: Policy, S: GateSource = Own<<P as Policy>::Gate>> {
     queue: Queue,
     drain: DrainSlot,
     #[pin]
-    dep: DepMap,
+    pub(crate) dep: DepMap,
     _policy: PhantomData<P>,
 }
 

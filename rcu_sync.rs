@@ -264,6 +264,16 @@ impl Flavor for Bh {
     }
 }
 
+/// Readers of whatever kind, for those who cannot say: C's.
+pub struct Any;
+
+impl Flavor for Any {
+    #[inline(always)]
+    fn assert_reader() {
+        rcu::assert_reader(Reader::Any);
+    }
+}
+
 /// What tells readers whether they may take their fast path.
 pub trait ReaderGate: Send + Sync {
     /// A gate that lets them.
@@ -287,6 +297,7 @@ pub trait ReaderGate: Send + Sync {
 ///
 /// Dropping it waits for a pending callback: it may sleep.
 #[pin_data(PinnedDrop)]
+#[repr(C)]
 pub struct RcuSync<F: Flavor> {
     word: Atomic<u64>,
     head: rcu::Head,

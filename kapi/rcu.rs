@@ -91,6 +91,8 @@ pub(crate) enum Reader {
     Sched,
     /// Bottom halves off.
     Bh,
+    /// One of these.
+    Any,
 }
 
 /// Has a debug kernel report callers that are no readers in the sense of `kind`, once. Nothing on
@@ -103,6 +105,7 @@ pub(crate) fn assert_reader(kind: Reader) {
             Reader::Rcu => shim::kapi_rcu_assert_reader(),
             Reader::Sched => shim::kapi_rcu_assert_reader_sched(),
             Reader::Bh => shim::kapi_rcu_assert_reader_bh(),
+            Reader::Any => shim::kapi_rcu_assert_reader_any(),
         }
     }
 }

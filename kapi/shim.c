@@ -330,6 +330,11 @@ SHIM void kapi_rcu_assert_reader_bh(void)
 	RCU_LOCKDEP_WARN(!rcu_read_lock_bh_held(), "suspicious is_idle() usage");
 }
 
+SHIM void kapi_rcu_assert_reader_any(void)
+{
+	RCU_LOCKDEP_WARN(!rcu_read_lock_any_held(), "suspicious is_idle() usage");
+}
+
 SHIM void kapi_this_cpu_inc_u32(u32 *p)
 {
 	this_cpu_inc(*(u32 __percpu __force *)p);

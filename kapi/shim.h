@@ -92,6 +92,7 @@ void kapi_call_rcu_hurry(struct rcu_head *head, rcu_callback_t func);
 void kapi_rcu_assert_reader(void);
 void kapi_rcu_assert_reader_sched(void);
 void kapi_rcu_assert_reader_bh(void);
+void kapi_rcu_assert_reader_any(void);
 void kapi_this_cpu_inc_u32(u32 *p);
 void kapi_this_cpu_dec_u32(u32 *p);
 void kapi_trace_contended_release(void *lock);
