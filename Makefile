@@ -9,23 +9,27 @@ MO ?= $(CURDIR)/out/build/$(notdir $(abspath $(KDIR)))$(if $(DEBUG),-debug)
 RUSTFMT ?= $(firstword $(wildcard /usr/bin/rustfmt) rustfmt)
 sources = find . \( -name out -o -name target -o -name .git \) -prune -o -name '*.rs' -print0
 
-# kbuild MO TARGET: runs the kernel's make with the tools that the kernel was built with
+# kbuild DIR MO TARGET: runs the kernel's make for the modules in DIR with the tools that the kernel was built with
 kbuild = args=$$(scripts/kdir '$(KDIR)') && \
-	$(MAKE) --no-print-directory -C '$(KDIR)' $$args M='$(CURDIR)' MO='$(abspath $(1))' $(2)
+	$(MAKE) --no-print-directory -C '$(KDIR)' $$args M='$(CURDIR)$(1)' MO='$(abspath $(2))' $(3)
 
 all:
-	@+$(call kbuild,$(MO),modules)
+	@+$(call kbuild,,$(MO),modules)
+
+# The modules that selftests/client.sh loads; they use klocks as any other module would.
+clients: all
+	@+$(call kbuild,/selftests/client,$(MO)/client,KBUILD_EXTRA_SYMBOLS='$(abspath $(MO))/Module.symvers' modules)
 
 check:
 	@scripts/kdir '$(KDIR)' >/dev/null
 	@echo 'klocks can be built against $(KDIR)'
 
 modules_install: all
-	@+$(call kbuild,$(MO),modules_install)
+	@+$(call kbuild,,$(MO),modules_install)
 
 # Warnings of rustc, clippy and clang are failures. Objects of clippy's own leave those of the module alone.
 clippy:
-	@+$(call kbuild,$(MO)-clippy,CLIPPY=1 KRUSTFLAGS=-Dwarnings KCFLAGS=-Werror modules)
+	@+$(call kbuild,,$(MO)-clippy,CLIPPY=1 KRUSTFLAGS=-Dwarnings KCFLAGS=-Werror modules)
 
 fmt:
 	@$(sources) | xargs -0 $(RUSTFMT) --edition 2021
@@ -50,6 +54,7 @@ help:
 	@echo '  MO=DIR          put the objects and klocks.ko there (default: out/build/<name of KDIR>)'
 	@echo '  FORCE=1         go on with a kernel that is not supported'
 	@echo '  RUSTC= CC= BINDGEN=  tools, when those that the kernel was built with are not found'
+	@echo 'make clients      build the modules of selftests/client too, under MO'
 	@echo 'make check        say what KDIR lacks'
 	@echo 'make modules_install [INSTALL_MOD_PATH=DIR]'
 	@echo 'make clippy       build with clippy; every warning is a failure'
@@ -58,4 +63,4 @@ help:
 	@echo 'make dist TAG=v0.1.0  make a source tarball of a release in out/'
 	@echo 'make clean        remove out/build'
 
-.PHONY: all check modules_install clippy fmt fmt-check dist clean help
+.PHONY: all clients check modules_install clippy fmt fmt-check dist clean help

@@ -104,6 +104,11 @@ macro_rules! export {
             };
         };
 
+        /// See `include/klocks.h`.
+        ///
+        /// # Safety
+        ///
+        /// The header's contract.
         #[no_mangle]
         unsafe extern "C" fn $name($($arg: $type),*) $(-> $ret)? $body
     )*};

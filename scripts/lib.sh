@@ -131,8 +131,9 @@ kernel_version() {
 # kernel_dir NAME: prints the directory of the built kernel, and builds it first if need be.
 kernel_dir() { "$root/scripts/kernel" "$1"; }
 
-# build_module NAME [DEBUG]: prints the path of klocks.ko, built against kernel NAME; with stall points and
-# checks when DEBUG is not empty, and always for the kernels that look for faults.
+# build_module NAME [DEBUG [TARGET]]: prints the path of klocks.ko, built against kernel NAME; with stall points
+# and checks when DEBUG is not empty, and always for the kernels that look for faults. TARGET is make's: `clients`
+# for the modules that use it too.
 build_module() {
 	local kernel out log debug=${2-}
 	case $1 in
@@ -143,6 +144,6 @@ build_module() {
 	out=$root/out/build/$1${2:+-debug}
 	log=$out.log
 	mkdir -p "$out"
-	make -C "$root" KDIR="$kernel" MO="$out" ${debug:+DEBUG=1} all >"$log" 2>&1 || failed "$log" "the build of klocks.ko for $1"
+	make -C "$root" KDIR="$kernel" MO="$out" ${debug:+DEBUG=1} "${3:-all}" >"$log" 2>&1 || failed "$log" "the build of klocks.ko for $1"
 	printf '%s\n' "$out/klocks.ko"
 }

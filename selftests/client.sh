@@ -1,0 +1,86 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# Modules that use klocks: the example of the README, every function of the C interface, and the
+# kernel's locktorture on our locks for KLOCKS_SECONDS each (2 by default).
+#
+# KLOCKS_CLIENTS is the directory with the modules, built by `make clients`.
+
+cd "$(dirname "$0")" || exit
+. ./lib.sh
+
+clients=${KLOCKS_CLIENTS:-/clients}
+[ -f "$clients/kl_example.ko" ] || skip "no modules in $clients: build them with make clients and set KLOCKS_CLIENTS"
+suites=/sys/kernel/debug/kunit
+seconds=${KLOCKS_SECONDS:-2}
+
+# said WORDS: a line of the log since the last mark has them.
+mark() { echo "klocks-client-$1" >/dev/kmsg; since=klocks-client-$1; }
+said() { dmesg | sed "1,/$since/d" | grep -q "$1"; }
+
+# used_by NAME: the kernel knows that it needs klocks, which cannot go meanwhile.
+used_by() {
+	[ -d "/sys/module/klocks/holders/$1" ] && ! rmmod klocks 2>/dev/null && loaded
+}
+
+example() {
+	mark "$1"
+	insmod "$clients/$1.ko" || return
+	used_by "$1" && said "$1: the value is 42"
+	example=$?
+	rmmod "$1" && return $example
+}
+
+# The suite of the module, as KUnit keeps it, in a file: it runs when the module is loaded.
+run_suite() {
+	insmod "$clients/$1.ko" && cat "$suites/$1/results" >"$work/$1" && rmmod "$1"
+}
+
+# cases SUITE: `VERDICT NAME` of each.
+cases() { sed -nE 's/^ *(not ok|ok) [0-9]+ ([^ ]+).*/\1 \2/p' "$work/$1" | grep -v " $1$"; }
+
+# torture MODULE TYPE: ends well, with acquisitions by readers and writers. It tells when it is unloaded.
+torture() {
+	mark "$1-$2"
+	insmod "$clients/$1.ko" torture_type="$2" nwriters_stress=2 nreaders_stress=2 stat_interval=0 verbose=0 long_hold=4 ||
+		return
+	sleep "$seconds"
+	rmmod "$1" || return
+	dmesg | sed "1,/$since/d" | grep -E "$2-torture|Writes|Reads" | sed 's/^/# /'
+	said "$2-torture:--- End of test: SUCCESS" && ! said "Total: 0 "
+}
+
+examples="kl_example"
+run_suite kl_client || : >"$work/kl_client"
+torture=$clients/torture.ko
+if [ -d /sys/module/torture ] || insmod "$torture" 2>/dev/null || modprobe torture 2>/dev/null; then
+	torture=loaded
+fi
+
+ktap_set_plan $(($(echo "$examples" | wc -w) + $(cases kl_client | wc -l) + 4))
+
+for name in $examples; do
+	ktap_test_result "$name: loads, works, keeps klocks loaded" example "$name"
+done
+
+sed 's/^/# /' "$work/kl_client"
+ktap_test_result "kl_client: has cases" [ "$(cases kl_client | wc -l)" -gt 0 ]
+while read -r verdict; do
+	case $verdict in
+	"ok "*) ktap_test_pass "kl_client: ${verdict#ok }" ;;
+	"not ok "*) ktap_test_fail "kl_client: ${verdict#not ok }" ;;
+	esac
+done <<CASES
+$(cases kl_client)
+CASES
+
+for run in "kl_locktorture rwsem_lock" "kl_locktorture_xadd rwsem_lock" "kl_locktorture percpu_rwsem_lock"; do
+	if [ "$torture" = loaded ] && [ -f "$clients/${run% *}.ko" ]; then
+		# shellcheck disable=SC2086 # two words are wanted
+		ktap_test_result "$run: ends with success" torture $run
+	else
+		ktap_test_skip "$run: needs CONFIG_TORTURE_TEST and the kernel's source"
+	fi
+done
+
+ktap_finished
