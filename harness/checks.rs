@@ -60,6 +60,11 @@ impl Payload {
         }
     }
 
+    /// How many writes there were: for who is inside; for others a hint.
+    pub(super) fn writes(&self) -> u64 {
+        self.first.load(Relaxed)
+    }
+
     /// A reader's section with `inside` in its middle.
     #[inline(always)]
     pub(super) fn read(&self, faults: &mut Faults, inside: impl FnOnce()) {

@@ -16,6 +16,7 @@ mod freeze3;
 mod histogram;
 mod knobs;
 mod locks;
+mod mmap_storm;
 mod order;
 mod osq;
 mod parse;

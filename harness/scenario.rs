@@ -11,6 +11,7 @@ use super::{
         LockType,
         LOCKS, //
     },
+    mmap_storm,
     order,
     osq,
     percpu_life,
@@ -47,8 +48,10 @@ pub(super) struct Scenario {
 }
 
 /// All of them; the first is chosen at the start.
-pub(super) static SCENARIOS: [Scenario; 15] = [
+pub(super) static SCENARIOS: [Scenario; 17] = [
     rwsem_mix::SCENARIO,
+    mmap_storm::STORM,
+    mmap_storm::SLEEPING_READERS,
     rt_wake::SCENARIO,
     osq::SCENARIO,
     percpu_write::SCENARIO,

@@ -42,13 +42,13 @@ impl EventTally {
     }
 }
 
-/// ` 12 opt_lock 3 sleep_reader`: what happened at all.
+/// ` 12 opt_lock-events 3 sleep_reader-events`: what happened at all.
 impl fmt::Display for EventTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.source.map_or(&[][..], EventSource::names);
         for (name, count) in names.iter().zip(self.counts) {
             if count != 0 {
-                write!(f, " {count} {name}")?;
+                write!(f, " {count} {name}-events")?;
             }
         }
         Ok(())
