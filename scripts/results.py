@@ -16,6 +16,8 @@ RESAMPLES = 10_000
 RANDOM_SEED = 1
 # Half the interval's complement, in percent.
 TAIL = 2.5
+# How units end that count lock events; blocks without one have no such value.
+EVENTS = "-events"
 
 
 class Unusable(Exception):
@@ -119,8 +121,23 @@ def measured(blocks):
     return cells
 
 
+def in_order(series, header):
+    """The items of {lock: blocks} in the order of the list of locks, not that of the first round."""
+    return sorted(series.items(), key=lambda item: header["locks"].split(",").index(item[0]))
+
+
 def times(series):
     return numpy.array([block.values["ns/op"] for block in series])
+
+
+def events_of(series):
+    """How often each lock event happened in blocks."""
+    counts = collections.Counter()
+    for block in series:
+        for unit, count in block.values.items():
+            if unit.endswith(EVENTS):
+                counts[unit.removesuffix(EVENTS)] += count
+    return counts
 
 
 def median_ratio(ours, theirs):
@@ -146,3 +163,30 @@ def joined(words):
 def counted(threads):
     """`2 and 10 threads`, in ascending order."""
     return f"{joined(sorted(threads))} {'thread' if threads == {1} else 'threads'}"
+
+
+def table(out, heads, rows):
+    """Columns as wide as they must be: the first to the left, numbers to the right. `None` is a gap between rows."""
+    lines = [list(map(str, row)) for row in [heads, *filter(None, rows)]]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+
+    def put(cells):
+        _, *rest = (cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+        out("  " + "  ".join([cells[0].ljust(widths[0]), *rest]).rstrip())
+
+    put(lines[0])
+    put(["-" * width for width in widths])
+    for row in rows:
+        if row is None:
+            out("")
+        else:
+            put(list(map(str, row)))
+
+
+def total(series, unit):
+    """The sum over blocks of what was counted in `unit`."""
+    return sum(block.values[unit] for block in series)
+
+
+def operations(series):
+    return sum(block.operations for block in series)

@@ -1,11 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The table of the 2014 series: times of all cells, then their ratios to the C peer."""
+"""The table of the 2014 series: times of all cells, their ratios to the C peer, and what stages change."""
 
 import collections
 
 import numpy
 
 from results import joined, median_ratio, peer, times
+
+# What the stages of the 2014 series are compared with, and the name that they have in common.
+BEFORE = "rwsem_xadd.base"
+STAGES = "rwsem_xadd"
+# What the mails had for all of it: {(ratio, threads): {load: % change of the time}}.
+AFTER = "rwsem_xadd.posted"
+PUBLISHED = {
+    ("0:1", 2): {1: -52.5, 5: -33.7, 10: -31.1},
+    ("1:1", 2): {1: -93.5, 5: -91.9, 10: -88.7},
+    ("10:1", 2): {1: -81.1, 5: -77.0, 10: -74.6},
+    ("0:1", 10): {1: -76.8, 5: -69.7, 10: -64.8},
+    ("1:1", 10): {1: -89.6, 5: -89.0, 10: -85.8},
+    ("10:1", 10): {1: -78.6, 5: -75.6, 10: -62.2},
+}
 
 
 def milliseconds(value):
@@ -70,6 +84,39 @@ def report(header, cells, out):
         table("Ratio [interval]", compared, ratio_text)
     else:
         out("Ratios: none, because no lock was measured beside a C peer.")
+
+    stages = [lock for lock in locks if lock.startswith(STAGES) and lock != BEFORE]
+    if BEFORE in locks and stages:
+
+        def change(ratio, threads, load, blocks):
+            middle, low, high = median_ratio(times(blocks), times(rows[BEFORE][ratio, threads][load]))
+            return 100 * (middle - 1), 100 * (low - 1), 100 * (high - 1)
+
+        def percent(values):
+            return ", ".join(f"{load}:{value:+.1f}%" for load, value in sorted(values.items()))
+
+        def change_text(lock, ratio, threads, load, blocks):
+            text = f"{change(ratio, threads, load, blocks)[0]:+.1f}%"
+            published = PUBLISHED.get((ratio, threads)) if lock == AFTER else None
+            if published and load == max(rows[lock][ratio, threads]):
+                text += f"   (mails: {percent(published)})"
+            return text
+
+        out("")
+        out(f"% change of the time against {BEFORE}, the series' \"before\": median over the same pairs of blocks. Behind")
+        out(f"{AFTER}, its \"after\", stands what the mails had.")
+        out("")
+        table("% Change", stages, change_text)
+        # The whole interval on the other side of nothing.
+        against = [
+            f"{ratio} with {threads} threads, load {load} ({change(ratio, threads, load, blocks)[0]:+.1f}%)"
+            for (ratio, threads), loads in rows.get(AFTER, {}).items()
+            for load, blocks in loads.items()
+            if (ratio, threads) in PUBLISHED and change(ratio, threads, load, blocks)[1] > 0
+        ]
+        if AFTER in locks:
+            out("")
+            out(f"Cells of {AFTER} that are slower where the mails' were faster: {joined(against) or 'none'}.")
 
     out("")
     out("Operations of each thread in each block, equal for all locks of a cell:")
