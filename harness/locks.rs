@@ -101,6 +101,22 @@ impl LockType {
         self.name.to_str().unwrap_or("?")
     }
 
+    /// Whether it has that operation, by its name in the list of locks.
+    pub(super) fn can(&self, op: &str) -> bool {
+        self.ops.names().any(|name| name == op)
+    }
+
+    /// Whether who holds it may sleep.
+    pub(super) fn is_sleeping(&self) -> bool {
+        self.refs.is_none()
+    }
+
+    /// Whether who takes it sleeps for nothing but the lock. (A writer of the per-CPU semaphores may wait
+    /// for RCU.)
+    pub(super) fn sleeps_for_the_lock_only(&self) -> bool {
+        self.family != "percpu_rwsem"
+    }
+
     /// A free lock of this type.
     ///
     /// # Errors

@@ -3,8 +3,9 @@
 //! Measures and tests locks, driven through debugfs.
 //!
 //! Three tables say what there is: [`locks::LOCKS`], [`scenario::SCENARIOS`] and the files in
-//! [`debugfs`]. A run ([`bench`]) is one controller thread, which plays a scenario: crews of worker
-//! threads ([`crew`]), one crew a block, that use a lock under test ([`subject`]).
+//! [`debugfs`]. A run ([`engine`]) is one controller thread, which plays a scenario ([`bench`]): crews of worker
+//! threads ([`crew`]), one crew a block, that use a lock under test ([`subject`]); or it tortures locks
+//! ([`torture`]).
 
 mod bench;
 mod checks;
@@ -12,6 +13,7 @@ mod counted;
 mod crew;
 mod cycle;
 mod debugfs;
+mod engine;
 mod freeze3;
 mod histogram;
 mod knobs;
@@ -38,18 +40,21 @@ mod rwsem_mix;
 mod scenario;
 mod subject;
 mod tally;
+mod torture;
 mod tree;
 
 use crate::kapi::debugfs::{
     Dir,
     Text, //
 };
-use bench::Engine;
+use engine::Engine;
 use kernel::{
     prelude::*,
     processor::cpu_relax,
     sync::Arc, //
 };
+use knobs::Knobs;
+use torture::knobs::Stress;
 
 /// The harness, from the module's start to its end.
 ///
@@ -57,7 +62,8 @@ use kernel::{
 pub(crate) struct Harness {
     /// Goes first, which waits for those who still are in a file's function.
     _files: Dir,
-    _engine: bench::Joined,
+    _bench: engine::Joined<Knobs>,
+    _torture: engine::Joined<Stress>,
 }
 
 impl Harness {
@@ -67,10 +73,12 @@ impl Harness {
     ///
     /// `ENOMEM`, or `ENODEV` in a kernel without debugfs.
     pub(crate) fn new(module: &'static ThisModule) -> Result<Self> {
-        let engine = Arc::pin_init(Engine::new(module), GFP_KERNEL)?;
+        let bench = Arc::pin_init(Engine::new(module), GFP_KERNEL)?;
+        let torture = Arc::pin_init(Engine::new(module), GFP_KERNEL)?;
         Ok(Self {
-            _files: debugfs::create(&engine)?,
-            _engine: bench::Joined(engine),
+            _files: debugfs::create(&bench, &torture)?,
+            _bench: engine::Joined(bench),
+            _torture: engine::Joined(torture),
         })
     }
 }

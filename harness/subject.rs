@@ -65,7 +65,8 @@ impl Subject {
         ReadHold::new(&*self.0)
     }
 
-    fn try_read(&self) -> Option<ReadHold<'_>> {
+    /// Takes the lock for reading if that needs no wait.
+    pub(super) fn try_read(&self) -> Option<ReadHold<'_>> {
         self.0.try_read().then(|| ReadHold::new(&*self.0))
     }
 
@@ -74,6 +75,15 @@ impl Subject {
     pub(super) fn write(&self) -> WriteHold<'_> {
         self.0.write();
         WriteHold::new(&*self.0)
+    }
+
+    /// What it can do beyond that, if it is a read-write semaphore.
+    #[inline]
+    pub(super) fn ops(&self) -> Option<SemaphoreOps<'_>> {
+        self.0.semaphore().map(|sem| SemaphoreOps {
+            lock: &*self.0,
+            sem,
+        })
     }
 
     /// Tries each operation that does not wait on a lock that no one else uses any more.
@@ -87,33 +97,72 @@ impl Subject {
             self.try_read()
                 .ok_or("not free at rest: refuses a reader")?,
         );
-        let Some(sem) = self.0.semaphore() else {
+        let Some(sem) = self.ops() else {
             return Ok(());
         };
-        if !sem.try_write() {
-            return Err("not free at rest: refuses a writer");
-        }
-        let writer = WriteHold::new(&*self.0);
-        if self.try_read().is_some() || sem.try_write() {
+        let writer = sem
+            .try_write()
+            .ok_or("not free at rest: refuses a writer")?;
+        if self.try_read().is_some() || sem.try_write().is_some() {
             return Err("lets others in while written");
         }
-        let reader = writer.downgrade(sem);
+        let reader = sem.downgrade(writer);
         drop(self.try_read().ok_or("refuses a reader after downgrade")?);
-        if sem.try_write() {
+        if sem.try_write().is_some() {
             return Err("lets a writer in while read");
         }
         drop(reader);
         // One after the other: a task that reads twice could deadlock with a writer between.
-        let reads: [fn(&dyn TestSemaphore) -> Result; 2] =
-            [|sem| sem.read_interruptible(), |sem| sem.read_killable()];
-        for read in reads {
-            read(sem).map_err(|_| "fails to read without a signal")?;
-            drop(ReadHold::new(&*self.0));
+        for read in [
+            SemaphoreOps::read_interruptible,
+            SemaphoreOps::read_killable,
+        ] {
+            drop(read(&sem).map_err(|_| "fails to read without a signal")?);
         }
-        sem.write_killable()
-            .map_err(|_| "fails to write without a signal")?;
-        drop(WriteHold::new(&*self.0));
+        drop(
+            sem.write_killable()
+                .map_err(|_| "fails to write without a signal")?,
+        );
         Ok(())
+    }
+}
+
+/// What read-write semaphores can do beyond what all locks can.
+pub(super) struct SemaphoreOps<'a> {
+    lock: &'a dyn TestLock,
+    sem: &'a dyn TestSemaphore,
+}
+
+impl<'a> SemaphoreOps<'a> {
+    /// Takes the lock for writing if that needs no wait.
+    pub(super) fn try_write(&self) -> Option<WriteHold<'a>> {
+        self.sem.try_write().then(|| WriteHold::new(self.lock))
+    }
+
+    /// Takes the lock for reading; `EINTR` when a signal comes first.
+    pub(super) fn read_interruptible(&self) -> Result<ReadHold<'a>> {
+        self.sem.read_interruptible()?;
+        Ok(ReadHold::new(self.lock))
+    }
+
+    /// Takes the lock for reading; `EINTR` when a fatal signal comes first.
+    pub(super) fn read_killable(&self) -> Result<ReadHold<'a>> {
+        self.sem.read_killable()?;
+        Ok(ReadHold::new(self.lock))
+    }
+
+    /// Takes the lock for writing; `EINTR` when a fatal signal comes first.
+    pub(super) fn write_killable(&self) -> Result<WriteHold<'a>> {
+        self.sem.write_killable()?;
+        Ok(WriteHold::new(self.lock))
+    }
+
+    /// Goes on as a reader; `hold` is of this lock.
+    pub(super) fn downgrade(&self, hold: WriteHold<'a>) -> ReadHold<'a> {
+        let hold = ManuallyDrop::new(hold);
+        // SAFETY: Held for writing since it was made, and not given up otherwise.
+        unsafe { self.sem.downgrade() };
+        ReadHold::new(hold.lock)
     }
 }
 
@@ -158,14 +207,6 @@ impl<'a> WriteHold<'a> {
             lock,
             _not_send: NotThreadSafe,
         }
-    }
-
-    /// Goes on as a reader. `sem` is the lock's own.
-    fn downgrade(self, sem: &dyn TestSemaphore) -> ReadHold<'a> {
-        let this = ManuallyDrop::new(self);
-        // SAFETY: Held for writing since `new`, and not given up otherwise.
-        unsafe { sem.downgrade() };
-        ReadHold::new(this.lock)
     }
 }
 

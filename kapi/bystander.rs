@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a task notices of others that use its CPU.
+//! What a task notices of others that use its CPU, and how much it minds them.
 //!
 //! C headers: [`include/linux/sched.h`](srctree/include/linux/sched.h),
 //! [`arch/x86/include/asm/hardirq.h`](srctree/arch/x86/include/asm/hardirq.h).
@@ -15,6 +15,18 @@ use kernel::{
 pub(crate) fn be_nice() {
     // SAFETY: The running task is alive.
     unsafe { bindings::set_user_nice(Task::current_raw(), bindings::MAX_NICE as isize) };
+}
+
+/// Makes the running task real-time, at the lowest of those priorities, or normal again.
+pub(crate) fn be_realtime(yes: bool) {
+    // SAFETY: The running task is alive.
+    unsafe {
+        if yes {
+            bindings::sched_set_fifo_low(Task::current_raw());
+        } else {
+            bindings::sched_set_normal(Task::current_raw(), 0);
+        }
+    }
 }
 
 /// How often the running task has been taken off a CPU.

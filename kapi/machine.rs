@@ -35,6 +35,31 @@ pub(crate) fn online_cpus() -> impl Iterator<Item = u32> {
     })
 }
 
+/// Whether CPUs can be taken away.
+pub(crate) const HOTPLUG: bool = cfg!(CONFIG_HOTPLUG_CPU);
+
+/// Takes `cpu` away, or gives it back. Sleeps.
+///
+/// # Errors
+///
+/// The kernel's reason why not, such as `EBUSY` for the last one.
+pub(crate) fn set_cpu_online(cpu: u32, online: bool) -> Result {
+    #[cfg(CONFIG_HOTPLUG_CPU)]
+    // SAFETY: Callable in process context with the number of a possible CPU.
+    return kernel::error::to_result(unsafe {
+        if online {
+            bindings::add_cpu(cpu)
+        } else {
+            bindings::remove_cpu(cpu)
+        }
+    });
+    #[cfg(not(CONFIG_HOTPLUG_CPU))]
+    {
+        let _ = (cpu, online);
+        Err(EOPNOTSUPP)
+    }
+}
+
 /// How many CPUs run now; never 0.
 pub(crate) fn cpu_count() -> u32 {
     let mut count: u32 = 0;

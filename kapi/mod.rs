@@ -24,6 +24,7 @@ pub(crate) mod wake_q;
 
 pub(crate) mod bystander;
 pub(crate) mod debugfs;
+pub(crate) mod kcsan;
 pub(crate) mod kthread;
 pub(crate) mod lockref;
 pub(crate) mod machine;
@@ -31,6 +32,7 @@ pub(crate) mod mark;
 pub(crate) mod module;
 pub(crate) mod peers;
 pub(crate) mod percpu_peer;
+pub(crate) mod torture_ko;
 
 /// Declarations of `kapi/shim.h`, made by bindgen from Kbuild.
 #[expect(unreachable_pub, reason = "generated")]

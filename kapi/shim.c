@@ -384,3 +384,12 @@ SHIM unsigned long kapi_current_switches(void)
 {
 	return current->nvcsw + current->nivcsw;
 }
+
+/* debug */
+
+#include <linux/kcsan-checks.h>
+
+SHIM void kapi_kcsan_check(void *p, size_t size, bool write)
+{
+	__kcsan_check_access(p, size, write ? KCSAN_ACCESS_WRITE : 0);
+}

@@ -102,4 +102,7 @@ void kapi_percpu_up_read(struct percpu_rw_semaphore *sem);
 u64 kapi_cpu_interrupts(unsigned int cpu);
 unsigned long kapi_current_switches(void);
 
+/* debug */
+void kapi_kcsan_check(void *p, size_t size, bool write);
+
 #endif /* KLOCKS_KAPI_SHIM_H */

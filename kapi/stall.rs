@@ -21,11 +21,22 @@ use kernel::{
 #[cfg(klocks_debug)]
 const LONGEST: u64 = 50;
 
+#[cfg(klocks_debug)]
+static TURN: Atomic<u64> = Atomic::new(0);
+
+/// Makes the delays from here on depend on `seed`.
+pub(crate) fn seed(seed: u64) {
+    // Relaxed: only for numbers that differ.
+    #[cfg(klocks_debug)]
+    TURN.store(seed << 32, Relaxed);
+    #[cfg(not(klocks_debug))]
+    let _ = seed;
+}
+
 /// Waits for a random time.
 #[cfg(klocks_debug)]
 pub(crate) fn pass() {
-    static TURN: Atomic<u64> = Atomic::new(0);
-    // Relaxed: only for numbers that differ.
+    // Relaxed: as in `seed`.
     let turn = TURN.fetch_add(1, Relaxed);
     let random = turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     // Three of four pass, so that the lock also meets its other paths.

@@ -6,6 +6,9 @@
 
 klocks=/sys/kernel/debug/klocks
 bench=$klocks/bench
+torture=$klocks/torture
+# the directory whose knobs and state the functions below are about
+engine=$bench
 
 for dir in "${KSFT:-}" .. "/lib/modules/$(uname -r)/source/tools/testing/selftests" \
 	"/lib/modules/$(uname -r)/build/tools/testing/selftests"; do
@@ -54,7 +57,9 @@ loaded || load || skip "klocks is not installed, and KLOCKS_KO names no module o
 work=$(mktemp -d)
 # shellcheck disable=SC2317 # the trap calls it
 finish() {
-	! grep -qs running $bench/state || echo 1 >$bench/stop
+	for dir in $bench $torture; do
+		! grep -qs running "$dir/state" || echo 1 >"$dir/stop"
+	done
 	rm -rf "$work"
 }
 trap finish EXIT
@@ -75,10 +80,10 @@ put() {
 # get FILE: sets got to its line. No process is started for it: tests do this often.
 get() { read -r got <"$1"; }
 
-# set_knobs KNOB=VALUE...
+# set_knobs KNOB=VALUE...: of $engine
 set_knobs() {
 	for knob in "$@"; do
-		put "$bench/${knob%%=*}" "${knob#*=}" && continue
+		put "$engine/${knob%%=*}" "${knob#*=}" && continue
 		ktap_print_msg "cannot set $knob: $error"
 		return 1
 	done
@@ -86,7 +91,7 @@ set_knobs() {
 
 # is_state STATE...: the current state is one of these.
 is_state() {
-	get $bench/state
+	get $engine/state
 	for want in "$@"; do
 		[ "$got" != "$want" ] || return 0
 	done

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The controller's watch over the workers: it disturbs them, samples the locks, and notices who is
+//! stuck.
+//!
+//! # The sampler
+//!
+//! A lock is *still* when nobody is inside or in an operation that gives it up, all who are in an
+//! operation that takes it sleep, and nobody has had it since the last sample. A sound lock is still for
+//! no longer than the instant in which who gives it up goes: it has a waiter woken by then. One that is
+//! still in three samples in a row has lost a wake-up. Those whose writers sleep for other things than
+//! the lock are left to the watchdog.
+
+use super::{
+    super::{
+        engine::Session,
+        rng::Rng, //
+    },
+    arena::Arena,
+    desk::Stage,
+    roles::Role,
+    shared::Shared,
+    worker::Worker, //
+};
+use crate::kapi::{
+    clock::{
+        self,
+        Jiffies, //
+    },
+    kthread::{
+        Kthread,
+        Signal, //
+    },
+    machine, //
+};
+use kernel::{
+    cpu::CpuId,
+    cpumask::CpumaskVar,
+    prelude::*,
+    sync::atomic::Relaxed, //
+};
+
+/// How often the controller looks around, in milliseconds.
+const TICK_MS: u32 = 10;
+/// How often it samples the locks, in nanoseconds.
+const SAMPLE_NS: u64 = 100_000_000;
+/// In how many samples in a row a lock may not be still.
+const STILL_SAMPLES: u32 = 3;
+const NS_PER_MS: u64 = 1_000_000;
+
+/// See the module.
+pub(super) struct Watch<'a> {
+    shared: &'a Shared,
+    threads: &'a [Kthread<Worker>],
+    session: &'a Session<'a>,
+    rng: Rng,
+    sampled_at: u64,
+    /// One a lock.
+    stills: KVVec<Still>,
+    shuffled_at: Jiffies,
+    /// When workers were last told to halt or to go on.
+    turned_at: Jiffies,
+    halted: bool,
+}
+
+/// What samples of a lock have shown.
+#[derive(Clone, Copy)]
+struct Still {
+    /// How often it had been taken at the last one.
+    acquired: u64,
+    /// In how many it was still.
+    samples: u32,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(
+        shared: &'a Shared,
+        threads: &'a [Kthread<Worker>],
+        session: &'a Session<'a>,
+    ) -> Result<Self> {
+        let still = Still {
+            acquired: 0,
+            samples: 0,
+        };
+        Ok(Self {
+            shared,
+            threads,
+            session,
+            rng: Rng::new(shared.stress.seed, u64::MAX),
+            sampled_at: 0,
+            stills: KVVec::from_elem(still, shared.arenas.len(), GFP_KERNEL)?,
+            shuffled_at: Jiffies::now(),
+            turned_at: Jiffies::now(),
+            halted: false,
+        })
+    }
+
+    /// Watches until the time is up, the run is stopped, or something is wrong; then makes all workers
+    /// end, and waits for that.
+    pub(super) fn run(&mut self) {
+        let begin = clock::now_ns();
+        let duration = u64::from(self.shared.stress.duration_ms);
+        loop {
+            self.shared.wait_for_end(TICK_MS);
+            let now = clock::now_ns();
+            let elapsed = now.saturating_sub(begin) / NS_PER_MS;
+            self.session.set_done(elapsed.min(duration));
+            if elapsed >= duration || self.session.stopped() || self.is_bad(now) {
+                break;
+            }
+            self.stutter();
+            self.cancel();
+            self.shuffle();
+        }
+        self.shared.end();
+        self.drain();
+    }
+
+    /// Waits for the workers' end. Who stays stuck keeps the run.
+    fn drain(&mut self) {
+        let begin = clock::now_ns();
+        let limit = u64::from(self.shared.stress.watchdog_ms).saturating_mul(NS_PER_MS);
+        let mut told = false;
+        loop {
+            let left = self.shared.wait_for_end(TICK_MS);
+            if left == 0 {
+                return;
+            }
+            let now = clock::now_ns();
+            if told {
+                continue;
+            }
+            told = self.is_bad(now);
+            if told || now.saturating_sub(begin) > limit {
+                told = true;
+                // CAST: There are at most `MOST_WORKERS`.
+                self.session.stuck(left as u32, "did not stop");
+            }
+        }
+    }
+
+    /// Whether a check has failed, a lock has lost a wake-up, or someone waits for too long.
+    fn is_bad(&mut self, now: u64) -> bool {
+        let faulty = self.shared.is_faulty();
+        let lost = now.saturating_sub(self.sampled_at) >= SAMPLE_NS && {
+            self.sampled_at = now;
+            self.sample()
+        };
+        faulty || lost || self.is_stuck(now)
+    }
+
+    /// Samples all locks; whether one has lost a wake-up.
+    fn sample(&mut self) -> bool {
+        let mut lost = false;
+        let (shared, threads) = (self.shared, self.threads);
+        for (arena, still) in shared.arenas.iter().zip(self.stills.iter_mut()) {
+            let desks = shared.desks_of(arena);
+            let acquired = desks
+                .iter()
+                .fold(0u64, |sum, desk| sum.wrapping_add(desk.acquired()));
+            let sleepers = sleepers(shared, threads, arena);
+            still.samples = match sleepers {
+                Some(_) if acquired == still.acquired => still.samples.wrapping_add(1),
+                Some(_) => 1,
+                None => 0,
+            };
+            still.acquired = acquired;
+            if still.samples == STILL_SAMPLES {
+                lost = true;
+                let count = sleepers.unwrap_or(0);
+                self.session.fail(fmt!(
+                    "{} is free, and {count} workers sleep for it",
+                    arena.kind.name()
+                ));
+                arena.mark_failed();
+            }
+        }
+        lost
+    }
+
+    /// Whether someone has waited for longer than the watchdog allows.
+    fn is_stuck(&self, now: u64) -> bool {
+        let limit = u64::from(self.shared.stress.watchdog_ms).saturating_mul(NS_PER_MS);
+        let mut stuck = false;
+        for (index, desk) in self.shared.desks.iter().enumerate() {
+            let (stage, since) = desk.look();
+            let waited = now.saturating_sub(since);
+            if stage != Stage::Waiting || waited < limit {
+                continue;
+            }
+            let Some(&(place, role)) = self.shared.posts.get(index) else {
+                continue;
+            };
+            if let Some(arena) = self.shared.arenas.get(place) {
+                stuck = true;
+                self.session.fail(fmt!(
+                    "{}: {} {index} is stuck, it has waited for {} ms",
+                    arena.kind.name(),
+                    role.name(),
+                    waited / NS_PER_MS
+                ));
+                arena.mark_failed();
+            }
+        }
+        stuck
+    }
+
+    /// Makes workers halt, or go on, when it is time for that.
+    fn stutter(&mut self) {
+        let stutter = self.shared.stress.stutter as usize;
+        if stutter != 0 && self.turned_at.elapsed() >= stutter {
+            self.turned_at = Jiffies::now();
+            self.halted = !self.halted;
+            self.shared.halt(self.halted);
+        }
+    }
+
+    /// Sends signals to some of those who wait and mind them.
+    fn cancel(&mut self) {
+        for (index, desk) in self.shared.desks.iter().enumerate() {
+            let signal = match self.shared.posts.get(index) {
+                Some((_, Role::Killable)) => Signal::Kill,
+                Some((_, Role::Interruptible)) => Signal::Interrupt,
+                _ => continue,
+            };
+            if desk.stage() == Stage::Waiting && self.rng.up_to(1) == 0 {
+                if let Some(thread) = self.threads.get(index) {
+                    thread.signal(signal);
+                }
+            }
+        }
+    }
+
+    /// Keeps all workers off a CPU, each time another, when it is time for that.
+    fn shuffle(&mut self) {
+        let interval = self.shared.stress.shuffle_interval as usize;
+        if interval == 0 || self.shuffled_at.elapsed() < interval {
+            return;
+        }
+        self.shuffled_at = Jiffies::now();
+        let count = machine::cpu_count();
+        let idle = self.rng.up_to(count.saturating_sub(1)) as usize;
+        let Ok(mut cpus) = CpumaskVar::new_zero(GFP_KERNEL) else {
+            return;
+        };
+        for (_, cpu) in machine::online_cpus()
+            .enumerate()
+            .filter(|&(n, _)| n != idle)
+        {
+            if let Some(cpu) = CpuId::from_u32(cpu) {
+                cpus.set(cpu);
+            }
+        }
+        if cpus.empty() {
+            return;
+        }
+        for thread in self.threads {
+            // Fails when these CPUs are gone by now; the next time is soon.
+            let _ = thread.move_to(&cpus);
+        }
+    }
+}
+
+/// How many workers sleep for a lock that is still, as the module says; `None` for one that is not.
+fn sleepers(shared: &Shared, threads: &[Kthread<Worker>], arena: &Arena) -> Option<u32> {
+    // Relaxed: a sample.
+    if !arena.kind.sleeps_for_the_lock_only() || arena.guests.load(Relaxed) != 0 {
+        return None;
+    }
+    let mut sleepers = 0u32;
+    for index in arena.workers.clone() {
+        let (desk, thread) = (shared.desks.get(index)?, threads.get(index)?);
+        let &(_, role) = shared.posts.get(index)?;
+        match desk.stage() {
+            Stage::Idle => {}
+            // Of a short-lived task only its parent is known here, which sleeps in any case.
+            Stage::Waiting if role != Role::ShortLived && thread.is_asleep() => {
+                sleepers = sleepers.wrapping_add(1);
+            }
+            _ => return None,
+        }
+    }
+    (sleepers != 0).then_some(sleepers)
+}
