@@ -428,9 +428,10 @@ impl<F: Flavor> PinnedDrop for RcuSync<F> {
             misuse.report();
         }
         // ORDERING: Acquire pairs with the callback's last step: it is over if the gate is idle.
-        if Gp::unpack(self.word.load(Acquire)).is_pending() {
-            // One is enough: the callback does not ask for another, by the step above or because
-            // someone has entered.
+        while Gp::unpack(self.word.load(Acquire)).is_pending() {
+            // Twice at most: a callback that has made its step from `Replay` before ours, but not asked
+            // for the next one yet, does so before it returns; that one does not ask for another, by
+            // the step above or because someone has entered.
             rcu::barrier();
         }
     }
