@@ -2,40 +2,74 @@
 # SPDX-License-Identifier: GPL-2.0
 """Runs the model's tests on lock files with one ordering weakened or one statement left out.
 
-Started by scripts/model, which has built what the tests build on. Prints KTAP: a mutant passes when a
-test fails on it, or when docs/model.md tells why none does.
+Started by scripts/model, which has built what the tests build on. All mutants are in one build, each under
+a number that the tests are told in MODEL_MUTANT. Prints KTAP: a mutant passes when a test fails on it, or
+when docs/model.md tells why none does.
 """
 
 import argparse
+import concurrent.futures
+import dataclasses
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOC = ROOT / "docs" / "model.md"
 
-# The lock files, and the tests that see a fault in each: the first ones to fail are the quick ones.
+# The lock files, and the tests that see a fault in each.
+RWSEMS = ["rwsem::"]
 FILES = {
     "osq.rs": ["osq::"],
-    "rwsem_xadd.rs": ["rwsem_xadd::"],
-    "spin.rs": ["rwsem_xadd::"],
-    "waiters.rs": ["rwsem_xadd::"],
+    "lockref.rs": ["lockref::"],
+    "rcu_sync.rs": ["rcu_sync::"],
+    "percpu_rwsem.rs": ["percpu_rwsem::"],
+    "rwsem_xadd.rs": ["rwsem::xadd"],
+    "rwsem.rs": ["rwsem::c73", "rwsem::handoff_stop"],
+    "semaphore.rs": RWSEMS,
+    "spin.rs": RWSEMS,
+    "waiters.rs": RWSEMS,
 }
 
+# So many executions of each test come first, since most faults show at once.
+FEW = 1500
+
 WEAKER = {"Full": ["Acquire", "Release", "Relaxed"], "Acquire": ["Relaxed"], "Release": ["Relaxed"]}
+# As an argument; a barrier's kind is none.
+ORDERING = re.compile(r"(?<!barrier::)\b(Full|Acquire|Release)\)")
 
-# One call, on a line of its own, whose result nobody uses.
-STATEMENT = re.compile(r"^\s*(?!let |return|use |assert|mod |P::EVENTS|EVENTS)(unsafe \{ )?[\w(*].*\)( \})?;$")
+# One call, on a line of its own, whose result nobody uses. What debuggers are told is no part of the model.
+STATEMENT = re.compile(r"^(\s*)((?:unsafe \{ )?[\w(*][^!]*\)(?: \})?;)$")
+NOT = re.compile(
+    r"^\s*(let|return|use|mod|break|pub|const|static|struct|type|fn|unsafe fn)\b"
+    r"|EVENTS|assert|annotate::|might_sleep|\bdep(_map)?\b|on_sleep|report\(\)"
+)
+
+# A statement that comes before its turn: readers are told that they have the lock, and may give it up,
+# before their shares are in the count.
+EARLY = {"ring.grant_readers(batch.readers, wakes);": "if bias != 0 {"}
 
 
-def code_lines(text):
+@dataclasses.dataclass
+class Mutant:
+    """One change. The name tells the function, so that it outlives other edits."""
+
+    number: int
+    name: str
+    file: str
+    line: int
+
+
+def code_lines(lines):
     """The numbers of the lines that are code, outside of imports and of the KUnit tests."""
     in_use = False
-    for number, line in enumerate(text.split("\n")):
+    for number, line in enumerate(lines):
         stripped = line.strip()
         if stripped.startswith("#[kunit_tests"):
             return
@@ -47,77 +81,134 @@ def code_lines(text):
             in_use = False
 
 
-def mutants_of(file):
-    """Names and texts: a name tells the function and the change, so that it outlives other edits."""
-    text = (ROOT / file).read_text()
-    lines = text.split("\n")
-    function = "?"
-    seen = {}
-    for number in code_lines(text):
-        line = lines[number]
-        found = re.search(r"\bfn (\w+)", line)
-        if found:
-            function = found[1]
-        changes = []
-        for match in re.finditer(r"\b(Full|Acquire|Release)\)", line):
-            for weaker in WEAKER[match[1]]:
-                changes.append((f"{match[1]} -> {weaker}", line[: match.start()] + weaker + line[match.end() - 1 :]))
-        if STATEMENT.match(line):
-            changes.append(("left out", ""))
-        for what, new in changes:
-            name = f"{file}: {function}: {line.strip()}: {what}"
-            seen[name] = seen.get(name, 0) + 1
-            if seen[name] > 1:
-                name += f" ({seen[name]})"
-            yield name, "\n".join(lines[:number] + [new] + lines[number + 1 :])
+class Mutants:
+    """All mutants of all files, and the files with them in."""
+
+    def __init__(self):
+        self.all = []
+        self.lines = {}
+        self.originals = {}
+        self.names = {}
+        for file in FILES:
+            self.read(file)
+
+    def add(self, file, line, function, text, what):
+        name = f"{file}: {function}: {text.strip()}: {what}"
+        self.names[name] = self.names.get(name, 0) + 1
+        if self.names[name] > 1:
+            name += f" ({self.names[name]})"
+        self.all.append(Mutant(len(self.all) + 1, name, file, line))
+
+    def read(self, file):
+        """Enters the mutants of a file."""
+        original = (ROOT / file).read_text().split("\n")
+        lines = list(original)
+        function = "?"
+        previous = ""
+        for number in code_lines(original):
+            text = original[number]
+            if found := re.search(r"\bfn (\w+)", text):
+                function = found[1]
+            place = 0
+            for match in ORDERING.finditer(text):
+                first = len(self.all) + 1
+                for weaker in WEAKER[match[1]]:
+                    self.add(file, number, function, text, f"{match[1]} -> {weaker}")
+                site = f"::kernel::model::Weakened::<_, {first}>::of({match[1]})"
+                start = lines[number].index(f"{match[1]})", place)
+                lines[number] = lines[number][:start] + site + lines[number][start + len(match[1]) :]
+                place = start + len(site)
+            begins = previous.endswith((";", "{", "}")) or previous.strip().startswith("//")
+            if (found := STATEMENT.match(lines[number])) and not NOT.search(text) and begins:
+                self.add(file, number, function, text, "left out")
+                guard = f"if !::kernel::model::is_mutant({len(self.all)})"
+                lines[number] = f"{found[1]}{guard} {{ {found[2]} }}"
+            if text.strip() in EARLY:
+                before = EARLY[text.strip()]
+                self.add(file, number, function, text, f"before {before}")
+                number_of_it = len(self.all)
+                place = max(n for n in range(number) if original[n].strip() == before)
+                lines[place] = f"if ::kernel::model::is_mutant({number_of_it}) {{ {text.strip()} }} {lines[place]}"
+                lines[number] = f"if !::kernel::model::is_mutant({number_of_it}) {{ {lines[number]} }}"
+            if text.strip():
+                previous = text
+        self.lines[file] = lines
+        self.originals[file] = original
+
+    def undo(self, file, line):
+        """Takes the mutants of a line out, which do not compile: what they were."""
+        self.lines[file][line] = self.originals[file][line]
+        gone = [m for m in self.all if (m.file, m.line) == (file, line)]
+        self.all = [m for m in self.all if (m.file, m.line) != (file, line)]
+        return gone
 
 
 class Tests:
-    """The tests, on a copy of the sources that a mutant can be put into."""
+    """The tests, on a copy of the sources with the mutants in."""
 
     def __init__(self, tree, args):
         self.tree = tree
-        self.jobs = args.jobs
         self.cargo = ["cargo", "test", "--locked", "--offline", "--no-run", "--package", "klocks-model"]
         for crate, directory in ("loom", "loom"), ("pin_init", "pin-init"):
             self.cargo += ["--config", f'patch.crates-io.{crate}.path="{args.sources}/{directory}"']
-        self.env = dict(os.environ, MODEL_REPORT=str(tree / "report"))
         shutil.copytree(ROOT / "model", tree / "model", ignore=shutil.ignore_patterns("target"))
         for file in ROOT.glob("*.rs"):
             shutil.copy(file, tree)
+        self.program = None
 
-    def build(self):
-        """The test program, or None when it does not compile."""
-        result = subprocess.run(
-            self.cargo, cwd=self.tree / "model", env=self.env, capture_output=True, text=True, check=False
-        )
-        found = re.search(r"Executable unittests [^(]*\((.*)\)", result.stderr)
-        return found[1] if result.returncode == 0 and found else None
+    def build(self, mutants):
+        """Builds the test program; which mutants do not compile."""
+        gone = []
+        while True:
+            for file, lines in mutants.lines.items():
+                (self.tree / file).write_text("\n".join(lines))
+            result = subprocess.run(
+                self.cargo, cwd=self.tree / "model", capture_output=True, text=True, check=False
+            )
+            if result.returncode == 0:
+                self.program = re.search(r"Executable unittests [^(]*\((.*)\)", result.stderr)[1]
+                return gone
+            # Of an error, the places in lock files.
+            places = set(re.findall(r"-->\s+\S*?(\w+\.rs):(\d+)", result.stderr))
+            taken = [m for file, line in places if file in FILES for m in mutants.undo(file, int(line) - 1)]
+            if not taken:
+                sys.exit(f"mutants.py: the build fails:\n{result.stderr[-3000:]}")
+            gone += taken
 
-    def first_failure(self, program, names):
-        """The first test to fail and why, or None."""
-        command = [program, "--test-threads", str(self.jobs), "--nocapture", *names]
+    def first_failure(self, mutant, names, executions):
+        """The first test to fail, how it was explored, and why; or None."""
+        with tempfile.NamedTemporaryFile("r") as report:
+            env = dict(
+                os.environ,
+                MODEL_MUTANT=str(mutant),
+                MODEL_REPORT=report.name,
+                MODEL_EXECUTIONS=str(executions),
+            )
+            failure = self.run([self.program, "--test-threads", "1", "--nocapture", *names], env)
+            if failure:
+                how = re.findall(r"^\S+ (.*?) executions=", report.read(), re.M)
+                failure = (failure[0], how[-1] if how else "", failure[1])
+            return failure
+
+    @staticmethod
+    def run(command, env):
+        """Runs it until a test fails: which, and why."""
+        # One that goes round in circles without a step of the checker ends as well.
+        limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (900, 900))
+        test = "a test"
         with subprocess.Popen(
-            command, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=limit
         ) as run:
-            reason = "it dies"
             for line in run.stdout:
-                found = re.search(
-                    r"Causality violation[^.]*|deadlock|exceeded maximum number of branches|exceeded max_steps"
-                    r"|use after free|assertion.*failed.*|[Aa]n? \w+ inside with.*|two \w+ inside",
-                    line,
-                )
-                if found:
-                    reason = found[0].strip()
-                failed = re.match(r"^test (?:tests::)?(\S+).* FAILED$", line) or re.match(
-                    r"^thread '(?:tests::)?([^']+)'.* panicked at", line
-                )
-                if failed and failed[1] != "main":
+                if found := re.match(r"^test (?:tests::)?(\S+) \.\.\.", line):
+                    test = found[1]
+                if re.search(r"^thread '.*' \(?.*panicked at|^thread '.*' panicked at", line):
                     # The line after the place tells the reason.
-                    after = run.stdout.readline().strip()
+                    reason = run.stdout.readline().strip()
                     run.kill()
-                    return failed[1], after or reason
-            return None if run.wait() == 0 else ("a test", reason)
+                    # With the kill, the report's line may be missing.
+                    return test, reason
+            return None if run.wait() == 0 else (test, "it dies")
 
 
 def main():
@@ -128,32 +219,43 @@ def main():
     parser.add_argument("chosen", nargs="*")
     args = parser.parse_args()
 
-    mutants = [m + (file,) for file in FILES for m in mutants_of(file)]
-    mutants = [m for m in mutants if not args.chosen or any(c in m[0] for c in args.chosen)]
-    if not mutants:
+    mutants = Mutants()
+    is_chosen = lambda m: not args.chosen or any(c in m.name for c in args.chosen)
+    chosen = [m for m in mutants.all if is_chosen(m)]
+    if not chosen:
         sys.exit("mutants.py: no mutant is called like that")
     if args.list:
-        print("\n".join(name for name, _, _ in mutants))
+        print("\n".join(m.name for m in chosen))
         return 0
     known = DOC.read_text() if DOC.exists() else ""
-    print(f"KTAP version 1\n1..{len(mutants)}", flush=True)
+    most = int(os.environ["MODEL_EXECUTIONS"])
     bad = 0
     with tempfile.TemporaryDirectory() as directory:
         tests = Tests(pathlib.Path(directory), args)
-        for number, (name, text, file) in enumerate(mutants, 1):
-            (tests.tree / file).write_text(text)
-            program = tests.build()
-            if program is None:
-                result = f"ok {number} {name} # SKIP does not compile"
-            elif caught := tests.first_failure(program, FILES[file]):
-                result = f"ok {number} {name} # caught by {caught[0]}: {caught[1]}"
-            elif f"`{name}`" in known:
-                result = f"ok {number} {name} # survives, see docs/model.md"
-            else:
-                result = f"not ok {number} {name} # survives"
-                bad = 1
-            print(result, flush=True)
-            shutil.copy(ROOT / file, tests.tree)
+        print(f"mutants.py: building {len(mutants.all)} mutants at once", file=sys.stderr)
+        unbuilt = {m.name for m in tests.build(mutants)}
+        print(f"KTAP version 1\n1..{len(chosen)}", flush=True)
+
+        def judge(mutant):
+            if mutant.name in unbuilt:
+                return f"ok {{}} {mutant.name} # SKIP does not compile"
+            for executions in FEW, most:
+                start = time.monotonic()
+                if caught := tests.first_failure(mutant.number, FILES[mutant.file], executions):
+                    test, how, reason = caught
+                    how = f"{how}, {time.monotonic() - start:.1f} s"
+                    return f"ok {{}} {mutant.name} # caught by {test} ({how}): {reason}"
+            if f"`{mutant.name}`" in known:
+                return f"ok {{}} {mutant.name} # survives, see docs/model.md"
+            return f"not ok {{}} {mutant.name} # survives"
+
+        for file in sorted({m.file for m in chosen}):
+            if failure := tests.first_failure(0, FILES[file], FEW):
+                sys.exit(f"mutants.py: {failure[0]} fails without a mutant: {failure[2]}")
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            for number, result in enumerate(pool.map(judge, chosen), 1):
+                bad |= result.startswith("not")
+                print(result.replace("{}", str(number), 1), flush=True)
     return bad
 
 

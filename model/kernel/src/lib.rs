@@ -22,6 +22,14 @@ macro_rules! static_lock_class {
     }};
 }
 
+/// A lock that complains is a failure.
+#[macro_export]
+macro_rules! pr_warn {
+    ($($args:tt)*) => {
+        panic!($($args)*)
+    };
+}
+
 /// As the kernel's: fallible, and the error type need not be named.
 #[macro_export]
 macro_rules! try_pin_init {

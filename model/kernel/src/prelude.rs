@@ -4,8 +4,8 @@
 
 pub use crate::{
     error::{code::*, Error, Result},
-    try_pin_init,
+    pr_warn, try_pin_init,
 };
-pub use core::ffi::CStr;
+pub use core::{ffi::CStr, pin::Pin};
 pub use klocks_model_macros::kunit_tests;
-pub use pin_init::{init, pin_data, pin_init, Init, PinInit};
+pub use pin_init::{init, pin_data, pin_init, pinned_drop, Init, PinInit};

@@ -6,8 +6,14 @@
 #![allow(dead_code, reason = "a lock file has more than the tests use")]
 
 mod kapi;
+#[path = "../../../lockref.rs"]
+pub mod lockref;
 #[path = "../../../osq.rs"]
 mod osq;
+#[path = "../../../percpu_rwsem.rs"]
+pub mod percpu_rwsem;
+#[path = "../../../rcu_sync.rs"]
+pub mod rcu_sync;
 #[path = "../../../rwlock.rs"]
 pub mod rwlock;
 #[path = "../../../rwsem.rs"]

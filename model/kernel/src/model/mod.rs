@@ -8,10 +8,12 @@
 //! system, where this module keeps what belongs to a run.
 
 mod data;
+mod mutant;
 mod run;
 mod word;
 
 pub use data::Data;
+pub use mutant::{is_mutant, Weaken, Weakened};
 pub use run::{cover, explore, limits, sample, Limits, Report};
 pub use word::Word;
 

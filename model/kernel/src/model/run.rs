@@ -137,13 +137,13 @@ impl Drop for Monitor {
     fn drop(&mut self) {
         CHECKER.set(None);
         let verdict = if std::thread::panicking() {
-            "failed"
+            "stopped"
         } else if self.complete {
             "complete"
         } else {
             "cut"
         };
-        if verdict == "failed" {
+        if std::thread::panicking() {
             for step in TRACE.take().into_iter().flatten() {
                 eprintln!("{step}");
             }

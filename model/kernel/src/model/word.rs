@@ -137,16 +137,33 @@ impl Word {
         result
     }
 
-    /// Blocks until it is `old` and could be made `new`.
+    /// Blocks until `step` makes something of it, and stores that; what it was. `now` is what it is
+    /// taken for at first.
     #[track_caller]
-    pub(crate) fn exchange_when(&self, old: u64, new: u64, ordering: Ordering) {
+    pub(crate) fn update_when(
+        &self,
+        mut now: u64,
+        step: impl Fn(u64) -> Option<u64>,
+        ordering: Ordering,
+    ) -> u64 {
         loop {
             let changes = match self {
                 Word::Loom(_) => 0,
                 Word::Shuttle(b) => b.changes.get(),
             };
-            if self.exchange_if(old, new, ordering).is_ok() {
-                return;
+            // Looks by an RMW, also by one that fails: a wait right after it misses no store.
+            let found = match step(now) {
+                Some(new) => match self.exchange_if(now, new, ordering) {
+                    Ok(before) => return before,
+                    Err(found) => found,
+                },
+                None => match self.exchange_if(NEVER, NEVER, Ordering::Relaxed) {
+                    Ok(found) | Err(found) => found,
+                },
+            };
+            if step(found).is_some() {
+                now = found;
+                continue;
             }
             match self {
                 Word::Loom(word) => word.wait_for_store(),
@@ -159,3 +176,6 @@ impl Word {
         }
     }
 }
+
+/// A value that no word has.
+const NEVER: u64 = 0x6e65_7665_7221_2121;

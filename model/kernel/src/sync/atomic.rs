@@ -26,23 +26,35 @@ pub mod ordering {
     /// Any of them.
     pub trait Ordering {
         /// The same in C11, but for [`Full`], which is a sequentially consistent fence as well.
-        const C11: C11;
+        fn c11() -> C11;
         /// Whether it is [`Full`].
-        const FULL: bool = false;
+        fn is_full() -> bool {
+            false
+        }
     }
 
     impl Ordering for Relaxed {
-        const C11: C11 = C11::Relaxed;
+        fn c11() -> C11 {
+            C11::Relaxed
+        }
     }
     impl Ordering for Acquire {
-        const C11: C11 = C11::Acquire;
+        fn c11() -> C11 {
+            C11::Acquire
+        }
     }
     impl Ordering for Release {
-        const C11: C11 = C11::Release;
+        fn c11() -> C11 {
+            C11::Release
+        }
     }
     impl Ordering for Full {
-        const C11: C11 = C11::AcqRel;
-        const FULL: bool = true;
+        fn c11() -> C11 {
+            C11::AcqRel
+        }
+        fn is_full() -> bool {
+            true
+        }
     }
 
     /// Orderings of a load.
@@ -184,19 +196,19 @@ impl<T: AtomicType> Atomic<T> {
     /// Reads it.
     #[track_caller]
     pub fn load<Ordering: ordering::AcquireOrRelaxed>(&self, _: Ordering) -> T {
-        T::decode(self.with(|word| word.load(Ordering::C11)))
+        T::decode(self.with(|word| word.load(Ordering::c11())))
     }
 
     /// Writes it.
     #[track_caller]
     pub fn store<Ordering: ordering::ReleaseOrRelaxed>(&self, v: T, _: Ordering) {
-        self.with(|word| word.store(v.encode(), Ordering::C11));
+        self.with(|word| word.store(v.encode(), Ordering::c11()));
     }
 
     /// Writes it; what it was.
     #[track_caller]
     pub fn xchg<Ordering: ordering::Ordering>(&self, v: T, _: Ordering) -> T {
-        let before = self.with(|word| word.swap(v.encode(), Ordering::C11));
+        let before = self.with(|word| word.swap(v.encode(), Ordering::c11()));
         barrier_if_full::<Ordering>();
         T::decode(before)
     }
@@ -209,7 +221,7 @@ impl<T: AtomicType> Atomic<T> {
         new: T,
         _: Ordering,
     ) -> Result<T, T> {
-        match self.with(|word| word.exchange_if(old.encode(), new.encode(), Ordering::C11)) {
+        match self.with(|word| word.exchange_if(old.encode(), new.encode(), Ordering::c11())) {
             Ok(_) => {
                 barrier_if_full::<Ordering>();
                 Ok(old)
@@ -218,10 +230,19 @@ impl<T: AtomicType> Atomic<T> {
         }
     }
 
-    /// [`Atomic::cmpxchg`] for the stand-ins of what blocks: waits, not spinning, until it succeeds.
+    /// For the stand-ins of what blocks: waits, not spinning, until `step` makes something of the
+    /// value, and stores that; what it was. `now` is what it is taken for at first.
     #[track_caller]
-    pub fn cmpxchg_blocking(&self, old: T, new: T, _: Acquire) {
-        self.with(|word| word.exchange_when(old.encode(), new.encode(), C11::Acquire));
+    pub fn update_blocking<Ordering: ordering::Ordering>(
+        &self,
+        now: T,
+        step: impl Fn(T) -> Option<T>,
+        _: Ordering,
+    ) -> T {
+        let step = |word| step(T::decode(word)).map(T::encode);
+        let before = self.with(|word| word.update_when(now.encode(), step, Ordering::c11()));
+        barrier_if_full::<Ordering>();
+        T::decode(before)
     }
 
     /// Adds to it.
@@ -239,7 +260,7 @@ impl<T: AtomicType> Atomic<T> {
     where
         T: AtomicAdd<Rhs>,
     {
-        let before = self.with(|word| word.fetch_add(v.encode(), Ordering::C11));
+        let before = self.with(|word| word.fetch_add(v.encode(), Ordering::c11()));
         barrier_if_full::<Ordering>();
         T::decode(before)
     }
@@ -250,7 +271,7 @@ impl<T: AtomicType> Atomic<T> {
     where
         T: AtomicAdd<Rhs>,
     {
-        let before = self.with(|word| word.fetch_add(v.encode().wrapping_neg(), Ordering::C11));
+        let before = self.with(|word| word.fetch_add(v.encode().wrapping_neg(), Ordering::c11()));
         barrier_if_full::<Ordering>();
         T::decode(before)
     }
@@ -259,7 +280,7 @@ impl<T: AtomicType> Atomic<T> {
 /// The checker takes sequentially consistent accesses for acquire and release: the barrier of a
 /// `Full` operation has to be there by itself.
 fn barrier_if_full<Ordering: ordering::Ordering>() {
-    if Ordering::FULL {
+    if Ordering::is_full() {
         fence(C11::SeqCst);
     }
 }

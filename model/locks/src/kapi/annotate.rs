@@ -71,4 +71,17 @@ impl DepMap {
     ) -> Result {
         wait()
     }
+
+    /// As [`DepMap::contended`].
+    pub(crate) fn contended_percpu<L>(
+        &self,
+        lock: &L,
+        mode: Mode,
+        wait: impl FnOnce() -> Result,
+    ) -> Result {
+        self.contended(lock, mode, wait)
+    }
 }
+
+/// `lock`, for which someone waits, is given up.
+pub(crate) fn contended_release<L>(_lock: &L) {}

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Preemption as a proof. A task has a CPU to itself, so all that is left of it is that who may
-//! not be preempted may not sleep, and that a reschedule that is due happens at the end.
+//! not be preempted may not sleep, that grace periods wait for its end, and that a reschedule that is
+//! due happens there.
 
-use super::task;
+use super::{
+    rcu,
+    task, //
+};
 use core::{
     mem::ManuallyDrop,
     ops::Deref, //
@@ -22,8 +26,16 @@ impl PreemptDisabled {
 
 /// Turns preemption off until the guard is dropped.
 pub(crate) fn disable() -> PreemptGuard {
-    task::this().enter_atomic();
+    if task::this().enter_unpreemptible() {
+        rcu::enter_section();
+    }
     PreemptGuard(PreemptDisabled(NotThreadSafe))
+}
+
+fn leave() {
+    if task::this().leave_unpreemptible() {
+        rcu::leave_section();
+    }
 }
 
 /// Keeps preemption off.
@@ -34,7 +46,7 @@ impl PreemptGuard {
     /// Turns preemption on again, but not for a reschedule that is due.
     pub(crate) fn enable_no_resched(self) {
         let _this = ManuallyDrop::new(self);
-        task::this().leave_atomic();
+        leave();
     }
 }
 
@@ -48,8 +60,7 @@ impl Deref for PreemptGuard {
 
 impl Drop for PreemptGuard {
     fn drop(&mut self) {
-        let task = task::this();
-        task.leave_atomic();
-        task.preemption_point();
+        leave();
+        task::this().preemption_point();
     }
 }

@@ -23,6 +23,10 @@ use kernel::{
 /// `raw_spinlock_t`.
 pub(crate) struct RawSpinLock(Atomic<u32>);
 
+fn taken(word: u32) -> Option<u32> {
+    (word == 0).then_some(1)
+}
+
 impl RawSpinLock {
     /// A free lock.
     pub(crate) fn new(_: &'static CStr, _: Pin<&'static LockClassKey>) -> impl PinInit<Self> {
@@ -32,14 +36,14 @@ impl RawSpinLock {
     /// Takes the lock.
     #[track_caller]
     pub(crate) fn lock_irq(&self) -> Guard<'_, Irq> {
-        self.0.cmpxchg_blocking(0, 1, Acquire);
+        self.0.update_blocking(0, taken, Acquire);
         Guard::new(self)
     }
 
     /// Takes the lock.
     #[track_caller]
     pub(crate) fn lock_irqsave(&self) -> Guard<'_, IrqSave> {
-        self.0.cmpxchg_blocking(0, 1, Acquire);
+        self.0.update_blocking(0, taken, Acquire);
         Guard::new(self)
     }
 

@@ -2,7 +2,10 @@
 
 //! Tasks: the checker's threads, how they sleep and are woken, and the events that happen to them.
 
-use super::preempt::PreemptDisabled;
+use super::{
+    preempt::PreemptDisabled,
+    rcu, //
+};
 use kernel::{
     model,
     sync::{
@@ -83,6 +86,8 @@ pub(super) struct TaskStruct {
     exited: Atomic<u32>,
     /// How many things forbid it to sleep.
     atomic: Cell<u32>,
+    /// How many of these are preemption that is off.
+    unpreemptible: Cell<u32>,
     need_resched: Cell<bool>,
     plan: RefCell<Plan>,
 }
@@ -109,6 +114,7 @@ impl TaskStruct {
             signal: Atomic::new(NO_SIGNAL),
             exited: Atomic::new(0),
             atomic: Cell::new(0),
+            unpreemptible: Cell::new(0),
             need_resched: Cell::new(false),
             plan: RefCell::new(plan),
         }
@@ -124,6 +130,23 @@ impl TaskStruct {
 
     pub(super) fn leave_atomic(&self) {
         self.atomic.set(self.atomic.get() - 1);
+    }
+
+    /// Turns preemption off: whether it was on.
+    pub(super) fn enter_unpreemptible(&self) -> bool {
+        self.enter_atomic();
+        self.unpreemptible.replace(self.unpreemptible.get() + 1) == 0
+    }
+
+    /// Turns preemption on: whether it is now.
+    pub(super) fn leave_unpreemptible(&self) -> bool {
+        self.leave_atomic();
+        self.unpreemptible.set(self.unpreemptible.get() - 1);
+        self.unpreemptible.get() == 0
+    }
+
+    pub(super) fn is_atomic(&self) -> bool {
+        self.atomic.get() != 0
     }
 
     #[track_caller]
@@ -183,6 +206,12 @@ pub(crate) fn begin(plans: &[Plan]) {
     let tasks = plans.iter().enumerate();
     let tasks = tasks.map(|(number, &plan)| Rc::new(TaskStruct::new(number, plan)));
     TASKS.set(tasks.collect());
+    rcu::reset();
+}
+
+/// How many tasks there are.
+pub(super) fn count() -> usize {
+    TASKS.with_borrow(Vec::len)
 }
 
 /// Starts task `number`, which is the next one.
@@ -240,6 +269,12 @@ impl Task {
     /// As in the module.
     pub(crate) unsafe fn is_on_cpu(self, _pin: &PreemptDisabled) -> bool {
         !this().happens(|plan| &mut plan.owner_off_cpu)
+    }
+
+    /// Wakes the task.
+    #[track_caller]
+    pub(super) fn wake_up(self) {
+        task(self.0).wake_up();
     }
 
     /// Takes a reference.
@@ -300,6 +335,8 @@ pub enum Sleep {
     Interruptible,
     /// A fatal signal does.
     Killable,
+    /// No signal does, but the task may be frozen meanwhile.
+    Freezable,
 }
 
 impl Sleep {
@@ -307,7 +344,7 @@ impl Sleep {
     #[track_caller]
     pub(crate) fn signal_pending(self) -> bool {
         match self {
-            Sleep::Uninterruptible => false,
+            Sleep::Uninterruptible | Sleep::Freezable => false,
             Sleep::Interruptible => this().signal.load(Relaxed) != NO_SIGNAL,
             Sleep::Killable => this().signal.load(Relaxed) == FATAL,
         }
@@ -336,6 +373,10 @@ pub(crate) fn schedule() {
     if this.happens(|plan| &mut plan.spurious) {
         this.state.store(RUNNING, Relaxed);
     } else {
-        this.state.cmpxchg_blocking(RUNNING, RUNNING, Acquire);
+        this.state.update_blocking(
+            RUNNING,
+            |state| (state == RUNNING).then_some(state),
+            Acquire,
+        );
     }
 }

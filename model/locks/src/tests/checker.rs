@@ -490,7 +490,7 @@ fn a_lost_wake_up_is_a_deadlock() {
             }
         });
         word.store(0, Relaxed);
-        word.cmpxchg_blocking(2, 3, Acquire);
+        word.update_blocking(2, |word| (word == 2).then_some(3), Acquire);
         thread.join();
     });
     assert!(message.contains("deadlock"), "{message}");

@@ -3,7 +3,11 @@
 //! What the locks have to show.
 
 mod checker;
+mod lockref;
 mod osq;
+mod owner;
+mod percpu_rwsem;
+mod rcu_sync;
 mod rwsem;
 mod source;
 
@@ -14,6 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 /// model, of who is inside.
 struct Section {
     readers: AtomicU32,
+    excluders: AtomicU32,
     writers: AtomicU32,
     data: Data<u32>,
 }
@@ -23,6 +28,7 @@ impl Section {
     fn new() -> Self {
         Self {
             readers: AtomicU32::new(0),
+            excluders: AtomicU32::new(0),
             writers: AtomicU32::new(0),
             data: Data::new(0),
         }
@@ -33,6 +39,11 @@ impl Section {
     fn write(&self) {
         assert_eq!(self.writers.fetch_add(1, SeqCst), 0, "two writers inside");
         assert_eq!(self.readers.load(SeqCst), 0, "a writer inside with readers");
+        assert_eq!(
+            self.excluders.load(SeqCst),
+            0,
+            "a writer inside with excluders"
+        );
         let value = self.data.get();
         model::step();
         self.data.set(value + 1);
@@ -49,6 +60,11 @@ impl Section {
     fn read(&self) -> u32 {
         self.readers.fetch_add(1, SeqCst);
         assert_eq!(
+            self.excluders.load(SeqCst),
+            0,
+            "a reader inside with an excluder"
+        );
+        assert_eq!(
             self.writers.load(SeqCst),
             0,
             "a reader inside with a writer"
@@ -63,5 +79,17 @@ impl Section {
         );
         self.readers.fetch_sub(1, SeqCst);
         value
+    }
+
+    /// Keeps readers and writers out, but not others that do the same.
+    #[track_caller]
+    fn exclude(&self) {
+        self.excluders.fetch_add(1, SeqCst);
+        assert_eq!(self.writers.load(SeqCst), 0, "an excluder beside a writer");
+        assert_eq!(self.readers.load(SeqCst), 0, "an excluder beside a reader");
+        self.data.get();
+        model::step();
+        assert_eq!(self.readers.load(SeqCst), 0, "a reader beside an excluder");
+        self.excluders.fetch_sub(1, SeqCst);
     }
 }

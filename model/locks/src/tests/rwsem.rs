@@ -233,6 +233,13 @@ const SPURIOUS: Plan = Plan {
     ..QUIET
 };
 
+/// It sleeps rather than spins where it can, and then is late.
+const WAITED_LONG: Plan = Plan {
+    waited_long: Within(2),
+    owner_off_cpu: Within(1),
+    ..QUIET
+};
+
 fn all<L: Subject>(
     name: &str,
     program: &'static [(Plan, &'static [Op])],
@@ -240,6 +247,8 @@ fn all<L: Subject>(
 ) -> Report {
     explore(name, tasks::<L>(program, victim))
 }
+
+// The cases of two tasks, and those of three that come to an end with two preemptions.
 
 fn two_writers<L: Subject>(name: &str) {
     all::<L>(name, &[(OFF_CPU, &[Write]), (OFF_CPU, &[Write])], None);
@@ -253,18 +262,22 @@ fn two_writers_spurious<L: Subject>(name: &str) {
     all::<L>(name, &[(QUIET, &[Write]), (SPURIOUS, &[Write])], None);
 }
 
-fn writer_and_two_readers<L: Subject>(name: &str) {
-    all::<L>(
-        name,
-        &[(OFF_CPU, &[Write]), (QUIET, &[Read]), (QUIET, &[Read])],
-        None,
-    );
+fn writer_and_reader<L: Subject>(name: &str) {
+    all::<L>(name, &[(OFF_CPU, &[Write]), (RESCHED, &[Read])], None);
 }
 
 fn writer_and_reader_twice<L: Subject>(name: &str) {
     all::<L>(
         name,
-        &[(OFF_CPU, &[Write, Write]), (RESCHED, &[Read, Read])],
+        &[(OFF_CPU, &[Write, Write]), (QUIET, &[Read, Read])],
+        None,
+    );
+}
+
+fn writer_and_two_readers<L: Subject>(name: &str) {
+    all::<L>(
+        name,
+        &[(QUIET, &[Write]), (QUIET, &[Read]), (QUIET, &[Read])],
         None,
     );
 }
@@ -272,12 +285,81 @@ fn writer_and_reader_twice<L: Subject>(name: &str) {
 fn two_writers_and_reader<L: Subject>(name: &str) {
     all::<L>(
         name,
-        &[(OFF_CPU, &[Write]), (RESCHED, &[Write]), (RESCHED, &[Read])],
+        &[(QUIET, &[Write]), (QUIET, &[Write]), (QUIET, &[Read])],
         None,
     );
 }
 
 fn killed_writer<L: Subject>(name: &str) {
+    all::<L>(
+        name,
+        &[(QUIET, &[Write]), (OFF_CPU, &[KillableWrite])],
+        Some(1),
+    );
+}
+
+fn killed_reader<L: Subject>(name: &str) {
+    all::<L>(
+        name,
+        &[(QUIET, &[Write]), (RESCHED, &[KillableRead])],
+        Some(1),
+    );
+}
+
+fn downgrade<L: Subject>(name: &str) {
+    all::<L>(name, &[(QUIET, &[Downgrade]), (RESCHED, &[Read])], None);
+}
+
+fn downgrade_before_writer<L: Subject>(name: &str) {
+    all::<L>(name, &[(QUIET, &[Downgrade]), (OFF_CPU, &[Write])], None);
+}
+
+fn trylocks<L: Subject>(name: &str) {
+    all::<L>(
+        name,
+        &[(QUIET, &[TryWrite, TryRead]), (OFF_CPU, &[Write])],
+        None,
+    );
+}
+
+/// A waiter that has waited for long is promised the lock.
+fn handoff<L: Subject>(name: &str) {
+    let report = all::<L>(
+        name,
+        &[(QUIET, &[Write, Write]), (WAITED_LONG, &[Write])],
+        None,
+    );
+    assert!(L::events().happened(Event::WlockHandoff, &report));
+}
+
+/// Who is promised the lock is killed.
+fn handoff_to_killed_writer<L: Subject>(name: &str) {
+    all::<L>(
+        name,
+        &[(QUIET, &[Write, Write]), (WAITED_LONG, &[KillableWrite])],
+        Some(1),
+    );
+}
+
+// More tasks, or more that happens to them: for a night.
+
+fn events_writer_and_two_readers<L: Subject>(name: &str) {
+    all::<L>(
+        name,
+        &[(OFF_CPU, &[Write]), (RESCHED, &[Read]), (QUIET, &[Read])],
+        None,
+    );
+}
+
+fn events_two_writers_and_reader<L: Subject>(name: &str) {
+    all::<L>(
+        name,
+        &[(OFF_CPU, &[Write]), (RESCHED, &[Write]), (RESCHED, &[Read])],
+        None,
+    );
+}
+
+fn killed_writer_beside_reader<L: Subject>(name: &str) {
     all::<L>(
         name,
         &[
@@ -302,19 +384,7 @@ fn killed_writer_before_others<L: Subject>(name: &str) {
     );
 }
 
-fn killed_reader<L: Subject>(name: &str) {
-    all::<L>(
-        name,
-        &[
-            (QUIET, &[]),
-            (RESCHED, &[KillableRead]),
-            (OFF_CPU, &[Write]),
-        ],
-        Some(1),
-    );
-}
-
-fn downgrade<L: Subject>(name: &str) {
+fn downgrade_before_both<L: Subject>(name: &str) {
     all::<L>(
         name,
         &[
@@ -326,7 +396,7 @@ fn downgrade<L: Subject>(name: &str) {
     );
 }
 
-fn trylocks<L: Subject>(name: &str) {
+fn trylocks_beside_writer<L: Subject>(name: &str) {
     all::<L>(
         name,
         &[
@@ -338,13 +408,7 @@ fn trylocks<L: Subject>(name: &str) {
     );
 }
 
-/// A waiter that has waited for long is promised the lock.
-fn handoff<L: Subject>(name: &str) {
-    const WAITED_LONG: Plan = Plan {
-        waited_long: Within(2),
-        owner_off_cpu: Within(1),
-        ..QUIET
-    };
+fn handoff_beside_reader<L: Subject>(name: &str) {
     let report = all::<L>(
         name,
         &[
@@ -357,7 +421,7 @@ fn handoff<L: Subject>(name: &str) {
     assert!(L::events().happened(Event::WlockHandoff, &report));
 }
 
-/// The same for a reader, whose waker finds it.
+/// A reader that has waited for long is found by its waker.
 fn handoff_to_reader<L: Subject>(name: &str) {
     const FINDS_LATE: Plan = Plan {
         waited_long: Within(1),
@@ -374,13 +438,7 @@ fn handoff_to_reader<L: Subject>(name: &str) {
     );
 }
 
-/// Who is promised the lock is killed.
-fn handoff_to_killed_writer<L: Subject>(name: &str) {
-    const WAITED_LONG: Plan = Plan {
-        waited_long: Within(1),
-        owner_off_cpu: Within(1),
-        ..QUIET
-    };
+fn handoff_past_killed_writer<L: Subject>(name: &str) {
     all::<L>(
         name,
         &[
@@ -433,32 +491,40 @@ fn many<L: Subject>(name: &str) {
 }
 
 macro_rules! locks {
-    ($($module:ident: $lock:ty { $($case:ident)* })*) => {$(
+    ($($module:ident: $lock:ty { $($case:ident)* } deep { $($deep:ident)* })*) => {$(
         mod $module {
-            use super::*;
+            use super::{self as cases, *};
 
             locks!(@cases $lock: two_writers two_writers_resched two_writers_spurious
-                writer_and_two_readers writer_and_reader_twice two_writers_and_reader
-                killed_writer killed_writer_before_others killed_reader downgrade trylocks many
-                $($case)*);
+                writer_and_reader writer_and_reader_twice writer_and_two_readers
+                two_writers_and_reader killed_writer killed_reader downgrade
+                downgrade_before_writer trylocks many $($case)*);
+
+            mod deep {
+                use super::{cases, *};
+
+                locks!(@cases $lock: events_writer_and_two_readers events_two_writers_and_reader
+                    killed_writer_beside_reader killed_writer_before_others downgrade_before_both
+                    trylocks_beside_writer $($deep)*);
+            }
         }
     )*};
     (@cases $lock:ty: $($case:ident)*) => {$(
         #[test]
         fn $case() {
-            super::$case::<$lock>(concat!(module_path!(), "::", stringify!($case)));
+            cases::$case::<$lock>(concat!(module_path!(), "::", stringify!($case)));
         }
     )*};
 }
 
 locks! {
-    xadd_base: rwsem_xadd::RwSem<rwsem_xadd::Base> {}
-    xadd_p3: rwsem_xadd::RwSem<rwsem_xadd::P3> {}
-    xadd_p7: rwsem_xadd::RwSem<rwsem_xadd::P7> {}
-    xadd_posted: rwsem_xadd::RwSem<rwsem_xadd::Posted> {}
-    xadd: rwsem_xadd::RwSem<rwsem_xadd::Xadd> {}
-    c73: rwsem::RwSem<rwsem::C73> { handoff handoff_to_reader handoff_to_killed_writer }
-    handoff_stop_full: rwsem::RwSem<rwsem::HandoffStopFull> {
-        handoff handoff_to_reader handoff_to_killed_writer
-    }
+    xadd_base: rwsem_xadd::RwSem<rwsem_xadd::Base> {} deep {}
+    xadd_p3: rwsem_xadd::RwSem<rwsem_xadd::P3> {} deep {}
+    xadd_p7: rwsem_xadd::RwSem<rwsem_xadd::P7> {} deep {}
+    xadd_posted: rwsem_xadd::RwSem<rwsem_xadd::Posted> {} deep {}
+    xadd: rwsem_xadd::RwSem<rwsem_xadd::Xadd> {} deep {}
+    c73: rwsem::RwSem<rwsem::C73> { handoff handoff_to_killed_writer }
+    deep { handoff_beside_reader handoff_to_reader handoff_past_killed_writer }
+    handoff_stop_full: rwsem::RwSem<rwsem::HandoffStopFull> { handoff handoff_to_killed_writer }
+    deep { handoff_beside_reader handoff_to_reader handoff_past_killed_writer }
 }
