@@ -289,7 +289,7 @@ impl<P: Policy> LockRef<P> {
     #[inline]
     #[must_use = "the reference is still there when this is `None`"]
     pub fn put_return(&self) -> Option<i32> {
-        match self.try_lockless(Count::put) {
+        match self.try_now(Count::put) {
             Tried::Done(left) => Some(left.0),
             Tried::Not | Tried::Busy => None,
         }
@@ -390,12 +390,18 @@ impl<P: Policy> LockRef<P> {
         Word(self.word.load())
     }
 
-    /// Takes `step` as long as the lock is free, and until no try is left.
+    /// Takes `step` without the lock, after a wait for its unlock if the policy says so.
     #[inline(always)]
     fn try_lockless(&self, step: impl Fn(Count) -> Option<Count> + Copy) -> Tried {
         if P::WAIT_FOR_UNLOCK {
             self.wait_for_unlock();
         }
+        self.try_now(step)
+    }
+
+    /// Takes `step` as long as the lock is free, and until no try is left.
+    #[inline(always)]
+    fn try_now(&self, step: impl Fn(Count) -> Option<Count> + Copy) -> Tried {
         match self.try_once(self.load(), step) {
             Ok(tried) => tried,
             Err(now) => self.try_again(now, step),
@@ -718,26 +724,33 @@ impl<T, P: Policy> Drop for Last<'_, T, P> {
 #[kunit_tests(klocks_lockref)]
 mod tests {
     use super::*;
-    use crate::kapi::kthread::{
-        Body,
-        Kthread,
-        Placement, //
+    use crate::kapi::{
+        events::{
+            EventSet,
+            EventSource, //
+        },
+        kthread::{
+            Body,
+            Kthread,
+            Placement, //
+        },
+        machine,
+        preempt, //
     };
+    use core::cell::Cell;
     use kernel::{
         sync::{
             atomic::{
                 Acquire,
                 Atomic,
+                Relaxed,
                 Release, //
             },
             static_lock_class,
             Arc, //
         },
         time::{
-            delay::{
-                fsleep,
-                udelay, //
-            },
+            delay::udelay,
             Delta, //
         }, //
     };
@@ -886,6 +899,67 @@ mod tests {
     }
 
     #[test]
+    fn put_return_as_posted_waits_for_nobody() {
+        stack_pin_init!(let lockref = LockRef::<Rfc2>::new(c"test", static_lock_class!()));
+        let mut ok = true;
+        for count in COUNTS {
+            for lock in TAKEN {
+                lockref.word.pretend(word(count, lock));
+                ok &= lockref.put_return().is_none();
+                ok &= lockref.load().0 == word(count, lock);
+            }
+        }
+        assert!(ok);
+        lockref.word.pretend(word(1, 0));
+    }
+
+    #[test]
+    fn questions_have_one_answer_whatever_the_lock() {
+        stack_pin_init!(let lockref = LockRef::<C73>::new(c"test", static_lock_class!()));
+        let mut ok = true;
+        for count in COUNTS {
+            for lock in Iterator::chain(TAKEN.into_iter(), [0]) {
+                let before = word(count, lock);
+                lockref.word.pretend(before);
+                ok &= lockref.count() == count;
+                ok &= lockref.is_dead() == (count == -128);
+                ok &= lockref.is_dead_or_zero() == (count == -128 || count == 0);
+                ok &= lockref.load().0 == before;
+                // A waiter alone keeps others from the lock as well.
+                let guard = lockref.try_lock();
+                ok &= guard.is_some() == (lock == 0);
+                ok &= lockref.load().0 == word(count, if lock == 0 { 1 } else { lock });
+                drop(guard);
+            }
+        }
+        assert!(ok);
+        lockref.word.pretend(word(1, 0));
+    }
+
+    #[test]
+    fn the_holder_changes_the_count_alone() {
+        stack_pin_init!(let lockref = LockRef::<C73>::new(c"test", static_lock_class!()));
+        let mut ok = true;
+        for before in COUNTS {
+            for lock in TAKEN.into_iter().filter(|lock| lock & 1 != 0) {
+                lockref.word.pretend(word(before, lock));
+                // SAFETY: As far as the word says, the lock is held, and nobody else looks at it.
+                let mut guard = ManuallyDrop::new(unsafe { lockref.assume_locked() });
+                ok &= guard.count() == before;
+                for after in COUNTS {
+                    guard.set_count(after);
+                    ok &= lockref.load().0 == word(after, lock);
+                }
+                guard.set_count(before);
+                guard.mark_dead();
+                ok &= lockref.load().0 == word(-128, lock);
+            }
+        }
+        assert!(ok);
+        lockref.word.pretend(word(1, 0));
+    }
+
+    #[test]
     fn steps_leave_the_lock_half_alone() {
         let mut ok = true;
         for count in COUNTS {
@@ -899,136 +973,407 @@ mod tests {
         assert!(ok);
     }
 
-    /// Changes the word before each try of a lockless step, as faster others would. How many tries
-    /// there were, and how it ended.
-    fn tries_against_others<P: Policy>() -> (u32, Tried) {
-        stack_pin_init!(let lockref = LockRef::<P>::new(c"test", static_lock_class!()));
-        lockref.word.pretend(word(1, 0));
-        let tries = core::cell::Cell::new(0);
-        let tried = lockref.try_lockless(|count| {
-            tries.set(tries.get() + 1);
-            // Between this and the compare-and-exchange another gets a reference.
-            lockref.word.pretend(word(count.0.wrapping_add(1), 0));
+    /// A step that others beat `times` times: before each they get a reference.
+    struct Beaten<'a, P: Policy> {
+        lockref: &'a LockRef<P>,
+        times: u32,
+        tries: Cell<u32>,
+    }
+
+    impl<'a, P: Policy> Beaten<'a, P> {
+        fn new(lockref: &'a LockRef<P>, times: u32) -> Self {
+            Self {
+                lockref,
+                times,
+                tries: Cell::new(0),
+            }
+        }
+
+        fn step(&self, count: Count) -> Option<Count> {
+            if self.tries.get() < self.times {
+                let others = count.plus(1);
+                self.lockref.word.pretend(Word::unlocked(others).0);
+            }
+            self.tries.set(self.tries.get() + 1);
             count.get()
-        });
-        (tries.get(), tried)
+        }
+    }
+
+    /// ```text
+    ///   CPU 0                                CPU 1
+    ///   reads the word: free, count n
+    ///                                        n -> n+1
+    ///   n -> n+1 fails, the word is in hand
+    ///                                        n+1 -> n+2
+    ///   n+1 -> n+2 fails
+    ///   ...
+    ///   after the last try: takes the lock
+    ///                                        waits
+    ///   n+100 -> n+101, unlocks
+    /// ```
+    fn b23_falls_to_the_lock_after<P: Policy>(tries: u32) -> bool {
+        stack_pin_init!(let lockref = LockRef::<P>::new(c"test", static_lock_class!()));
+        let events = || {
+            [
+                Event::CmpxchgRetry,
+                Event::TriesExhausted,
+                Event::LockFallback,
+            ]
+            .map(|event| P::EVENTS.read(event.index()))
+        };
+        let before = events();
+
+        // The last try can win.
+        let beaten = Beaten::new(&*lockref, tries - 1);
+        let mut ok = lockref.get_if(|count| beaten.step(count));
+        ok &= beaten.tries.get() == tries;
+        ok &= events() == [before[0] + counted(tries - 1), before[1], before[2]];
+        ok &= lockref.load().0 == word(1 + tries as i32, 0);
+
+        // When it does not, nobody can beat the holder of the lock.
+        lockref.word.pretend(word(1, 0));
+        let between = events();
+        let beaten = Beaten::new(&*lockref, tries);
+        ok &= lockref.get_if(|count| beaten.step(count));
+        ok &= beaten.tries.get() == tries + 1;
+        ok &= events()
+            == [
+                between[0] + counted(tries),
+                between[1] + counted(1),
+                between[2] + counted(1),
+            ];
+        ok & (lockref.load().0 == word(2 + tries as i32, 0))
+    }
+
+    /// That many events, where the kernel counts any.
+    fn counted(events: u32) -> u64 {
+        u64::from(if cfg!(CONFIG_LOCK_EVENT_COUNTS) {
+            events
+        } else {
+            0
+        })
     }
 
     #[test]
-    fn gives_up_after_exactly_the_tries() {
-        assert!(tries_against_others::<C73>() == (100, Tried::Busy));
-        assert!(tries_against_others::<Rfc2>() == (2, Tried::Busy));
+    fn b23_bounded_tries_as_in_c() {
+        assert!(b23_falls_to_the_lock_after::<C73>(100));
     }
 
-    /// An operation in a thread of its own.
-    struct Other {
-        lockref: Arc<Shared>,
-        op: fn(&LockRef) -> bool,
+    #[test]
+    fn b23_bounded_tries_as_posted() {
+        assert!(b23_falls_to_the_lock_after::<Rfc2>(2));
     }
 
+    /// Where operations meet the holder of a lock, one a round.
     #[pin_data]
-    struct Shared {
+    struct Scene<P: Policy> {
         #[pin]
-        lockref: LockRef,
-        /// 1: the lock is held; 2: the operation begins; 3 and 4: it ended, refused and done.
-        stage: Atomic<u32>,
+        lockref: LockRef<P>,
+        /// The last cue given: two a round.
+        cue: Atomic<u32>,
     }
 
-    impl Body for Other {
-        fn run(&self) {
-            let shared = &self.lockref;
-            // ORDERING: Acquire and release pair with each other on both sides.
-            while shared.stage.load(Acquire) < 1 {
-                udelay(Delta::from_micros(10));
-            }
-            shared.stage.store(2, Release);
-            let done = (self.op)(&shared.lockref);
-            shared.stage.store(3 + u32::from(done), Release);
-        }
+    /// The last cue of all: the scene is over.
+    const OVER: u32 = u32::MAX;
+
+    /// An operation: whether it was done.
+    type Op<P> = fn(&LockRef<P>) -> bool;
+
+    /// Does an operation in each round, in a thread of its own.
+    struct Actor<P: Policy> {
+        scene: Arc<Scene<P>>,
+        /// Its cue in the first round: 1 or 2.
+        cue: u32,
+        op: Op<P>,
+        /// The last cue at which it has begun,
+        begun: Atomic<u32>,
+        /// and that to which it has come to an end, done or refused.
+        ended: Atomic<u32>,
+        done: Atomic<bool>,
     }
 
-    /// Whether `op`, begun in another thread while the lock is held here and the count is `before`,
-    /// waits for the unlock and then follows the table.
-    fn waits_then_follows(
-        op: fn(&LockRef) -> bool,
-        before: i32,
-        after: Option<i32>,
-    ) -> Result<bool> {
-        let shared = Arc::pin_init(
-            pin_init!(Shared {
-                lockref <- LockRef::new(c"test", static_lock_class!()),
-                stage: Atomic::new(0),
-            }),
-            GFP_KERNEL,
-        )?;
-        let other = Arc::new(
-            Other {
-                lockref: shared.clone(),
+    impl<P: Policy> Actor<P> {
+        /// A thread that waits for its cue on `cpu`.
+        fn new(scene: &Arc<Scene<P>>, cue: u32, op: Op<P>, cpu: Option<u32>) -> Result<Player<P>> {
+            let actor = Self {
+                scene: scene.clone(),
+                cue,
                 op,
-            },
-            GFP_KERNEL,
-        )?;
-        let thread = Kthread::create(c"klocks_lockref", 0, Placement::default(), other)?;
-        thread.wake();
-
-        let mut guard = shared.lockref.lock();
-        guard.set_count(before);
-        shared.stage.store(1, Release);
-        // On one CPU the other cannot run before the unlock.
-        for _ in 0..200 {
-            udelay(Delta::from_micros(10));
-            if shared.stage.load(Acquire) >= 2 {
-                break;
-            }
+                begun: Atomic::new(0),
+                ended: Atomic::new(0),
+                done: Atomic::new(false),
+            };
+            let placement = Placement {
+                cpu,
+                ..Placement::default()
+            };
+            let actor = Arc::new(actor, GFP_KERNEL)?;
+            let thread = Kthread::create(c"klocks_lockref", cue, placement, actor.clone())?;
+            Ok((actor, thread))
         }
-        udelay(Delta::from_micros(100));
-        let mut ok = shared.stage.load(Acquire) <= 2 && guard.count() == before;
-        drop(guard);
-        // A thread that is joined before it has begun never does.
-        while shared.stage.load(Acquire) < 3 {
-            fsleep(Delta::from_millis(1));
-        }
-        drop(thread);
-        ok &= shared.stage.load(Acquire) == 3 + u32::from(after.is_some());
-        ok &= shared.lockref.load().0 == word(after.unwrap_or(before), 0);
-        Ok(ok)
     }
 
-    #[test]
-    fn operations_wait_for_the_holder() {
-        let ops: [(fn(&LockRef) -> bool, &Table); 4] = [
-            (
-                |l| {
-                    l.get();
+    impl<P: Policy> Body for Actor<P> {
+        fn run(&self) {
+            let mut next = self.cue;
+            loop {
+                // ORDERING: Acquire and release pair with each other on both sides, here and below.
+                let cue = self.scene.cue.load(Acquire);
+                if cue == OVER {
+                    return;
+                }
+                if cue >= next {
+                    self.begun.store(next, Release);
+                    let done = (self.op)(&self.scene.lockref);
+                    self.done.store(done, Relaxed);
+                    self.ended.store(next, Release);
+                    next += 2;
+                }
+                udelay(Delta::from_micros(5));
+            }
+        }
+    }
+
+    /// Whether `condition` comes true within that many microseconds.
+    fn soon(micros: u32, condition: impl Fn() -> bool) -> bool {
+        (0..micros / 5).any(|_| {
+            udelay(Delta::from_micros(5));
+            condition()
+        })
+    }
+
+    /// What became of an operation that began while the lock was held.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    struct Outcome {
+        /// It ended before the unlock.
+        at_once: bool,
+        done: bool,
+        /// The word after both.
+        word: u64,
+    }
+
+    type Player<P> = (Arc<Actor<P>>, Kthread<Actor<P>>);
+
+    /// All who play in a scene, but for the holder, who is the caller.
+    struct Cast<P: Policy> {
+        scene: Arc<Scene<P>>,
+        /// Does the operation.
+        actor: Player<P>,
+        /// Takes the lock and gives it up again, and comes before the actor.
+        waiter: Option<Player<P>>,
+        rounds: u32,
+    }
+
+    impl<P: Policy> Drop for Cast<P> {
+        fn drop(&mut self) {
+            self.scene.cue.store(OVER, Release);
+        }
+    }
+
+    impl<P: Policy> Cast<P> {
+        /// Each on a CPU of its own, other than the caller's.
+        fn new(op: Op<P>, queue: bool) -> Result<Self> {
+            let scene = Arc::pin_init(
+                pin_init!(Scene {
+                    lockref <- LockRef::new(c"test", static_lock_class!()),
+                    cue: Atomic::new(0),
+                }),
+                GFP_KERNEL,
+            )?;
+            let here = preempt::disable().cpu();
+            let mut cpus = machine::online_cpus().filter(|&cpu| cpu != here);
+            let actor = Actor::new(&scene, 2, op, cpus.next())?;
+            let waiter = if queue {
+                let lock_and_unlock = |lockref: &LockRef<P>| {
+                    drop(lockref.lock());
                     true
-                },
-                &GET,
-            ),
-            (|l| l.get_not_zero(), &GET_NOT_ZERO),
-            (|l| l.get_not_dead(), &GET_NOT_DEAD),
-            (|l| l.put_or_lock().is_none(), &PUT_OR_LOCK),
-        ];
-        for (op, table) in ops {
-            for (&before, &after) in COUNTS.iter().zip(table) {
-                assert!(waits_then_follows(op, before, after) == Ok(true));
+                };
+                Some(Actor::new(&scene, 1, lock_and_unlock, cpus.next())?)
+            } else {
+                None
+            };
+            for (_, thread) in Iterator::chain([&actor].into_iter(), &waiter) {
+                thread.wake();
             }
+            Ok(Self {
+                scene,
+                actor,
+                waiter,
+                rounds: 0,
+            })
+        }
+
+        /// Has the operation begin while the lock is held, with a count of `before`, and waited for
+        /// when there is a waiter. `None` when that did not come about: the holder may have been
+        /// moved to the CPU of another.
+        ///
+        /// # Errors
+        ///
+        /// `EIO` when the count changed under the holder.
+        fn meet(&mut self, before: i32, at_once: bool) -> Result<Option<Outcome>> {
+            /// As long as a virtual CPU may not run.
+            const PATIENCE: u32 = 100_000;
+            let lockref = &self.scene.lockref;
+            let (first, second) = (2 * self.rounds + 1, 2 * self.rounds + 2);
+            self.rounds += 1;
+
+            let mut guard = lockref.lock();
+            guard.set_count(before);
+            self.scene.cue.store(first, Release);
+            // In the lock's word a waiter is not to be seen where a virtual machine spins without a queue.
+            let waits =
+                |waiter: &Player<P>| soon(PATIENCE, || waiter.0.begun.load(Acquire) == first);
+            let mut came = self.waiter.as_ref().is_none_or(waits);
+            self.scene.cue.store(second, Release);
+            came &= soon(PATIENCE, || self.actor.0.begun.load(Acquire) == second);
+            let wait = if at_once { 10 * PATIENCE } else { 100 };
+            let at_once = soon(wait, || self.actor.0.ended.load(Acquire) == second);
+            let frozen = guard.count() == before;
+            drop(guard);
+            while self.actor.0.ended.load(Acquire) != second
+                || self
+                    .waiter
+                    .as_ref()
+                    .is_some_and(|w| w.0.ended.load(Acquire) != first)
+            {
+                udelay(Delta::from_micros(5));
+            }
+            if !frozen {
+                return Err(EIO);
+            }
+            let outcome = Outcome {
+                at_once,
+                // Relaxed: ordered by its end.
+                done: self.actor.0.done.load(Relaxed),
+                word: lockref.load().0,
+            };
+            Ok(came.then_some(outcome))
+        }
+
+        /// Whether the operation follows `table` when it meets a holder, and whether it ends
+        /// `at_once` then.
+        fn follow(&mut self, table: &Table, at_once: bool) -> bool {
+            COUNTS.iter().zip(table).all(|(&before, &after)| {
+                let expected = Outcome {
+                    at_once,
+                    done: after.is_some(),
+                    word: word(after.unwrap_or(before), 0),
+                };
+                (0..20)
+                    .find_map(|_| self.meet(before, at_once).transpose())
+                    .is_some_and(|outcome| outcome == Ok(expected))
+            })
         }
     }
 
+    /// ```text
+    ///   CPU 0            CPU 1                CPU 2 (with a queue)
+    ///   locks, count n
+    ///                                         waits for the lock
+    ///                    op begins, waits
+    ///   count is n
+    ///   unlocks
+    ///                                         locks, unlocks
+    ///                    op follows its table,
+    ///                    the lock is free
+    /// ```
+    fn waits<P: Policy>(op: Op<P>, table: &Table, queue: bool) -> bool {
+        Cast::new(op, queue).is_ok_and(|mut cast| cast.follow(table, false))
+    }
+
+    /// ```text
+    ///   CPU 0            CPU 1                CPU 2 (with a queue)
+    ///   locks, count n
+    ///                                         waits for the lock
+    ///                    op is refused
+    ///   count is n
+    ///   unlocks
+    ///                                         locks, unlocks
+    /// ```
+    fn is_refused_at_once<P: Policy>(op: Op<P>, queue: bool) -> bool {
+        Cast::new(op, queue).is_ok_and(|mut cast| cast.follow(&[None; COUNTS.len()], true))
+    }
+
+    fn operations_meet_a_holder<P: Policy>(queue: bool) -> bool {
+        if machine::cpu_count() < 2 + u32::from(queue) {
+            // They cannot.
+            return true;
+        }
+        let mut ok = waits::<P>(
+            |l| {
+                l.get();
+                true
+            },
+            &GET,
+            queue,
+        );
+        ok &= waits::<P>(|l| l.get_not_zero(), &GET_NOT_ZERO, queue);
+        ok &= waits::<P>(|l| l.get_not_dead(), &GET_NOT_DEAD, queue);
+        ok &= waits::<P>(|l| l.put_or_lock().is_none(), &PUT_OR_LOCK, queue);
+        ok &= is_refused_at_once::<P>(|l| l.put_return().is_some(), queue);
+        let uses: [Op<P>; ADD_UNLESS.len()] = [
+            |l| l.add_unless(1, -1),
+            |l| l.add_unless(1, 0),
+            |l| l.add_unless(-1, 1),
+            |l| l.add_unless(-1, i32::MAX),
+        ];
+        for (op, (_, table)) in uses.into_iter().zip(&ADD_UNLESS) {
+            ok &= if P::WAIT_FOR_UNLOCK {
+                waits(op, table, queue)
+            } else {
+                is_refused_at_once(op, queue)
+            };
+        }
+        ok
+    }
+
     #[test]
-    fn dead_is_exact_refusal_is_not() {
+    fn b25_operations_meet_a_holder() {
+        assert!(operations_meet_a_holder::<C73>(false));
+    }
+
+    #[test]
+    fn b25_operations_meet_a_holder_and_a_waiter() {
+        assert!(operations_meet_a_holder::<C73>(true));
+    }
+
+    #[test]
+    fn b25_operations_as_posted_meet_a_holder() {
+        assert!(operations_meet_a_holder::<Rfc2>(false));
+    }
+
+    #[test]
+    fn b25_operations_as_posted_meet_a_holder_and_a_waiter() {
+        assert!(operations_meet_a_holder::<Rfc2>(true));
+    }
+
+    /// ```text
+    ///   CPU 0                 CPU 1
+    ///   locks, count 0
+    ///   marks it dead
+    ///   unlocks
+    ///                         get_not_dead, get_not_zero: refused
+    ///                         put_return: refused
+    ///                         put_or_lock: refused, has the lock
+    ///                         a stray get: -127, still refused
+    /// ```
+    #[test]
+    fn b26_the_dead_are_not_revived() {
         stack_pin_init!(let lockref = LockRef::<C73>::new(c"test", static_lock_class!()));
+        lockref.lock().set_count(0);
+        assert!(!lockref.is_dead() && lockref.is_dead_or_zero());
+        assert!(!lockref.get_not_zero() && lockref.get_not_dead());
+        lockref.lock().set_count(0);
+
         lockref.lock().mark_dead();
         assert!(lockref.count() == -128 && lockref.is_dead() && lockref.is_dead_or_zero());
         assert!(!lockref.get_not_dead() && !lockref.get_not_zero());
         assert!(lockref.put_return().is_none() && lockref.put_or_lock().is_some());
-        // A stray reference to a dead object does not revive it.
         lockref.get();
         assert!(lockref.count() == -127 && !lockref.is_dead() && !lockref.is_dead_or_zero());
         assert!(!lockref.get_not_dead() && !lockref.get_not_zero());
-        lockref.lock().set_count(0);
-        assert!(!lockref.is_dead() && lockref.is_dead_or_zero());
-        assert!(!lockref.get_not_zero() && lockref.get_not_dead());
+        assert!(lockref.put_return().is_none() && lockref.put_or_lock().is_some());
+        assert!(lockref.count() == -127);
     }
 
     #[test]
