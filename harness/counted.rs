@@ -7,6 +7,7 @@
 
 use super::{
     bench::Session,
+    crew::Seat,
     knobs::Knobs,
     locks::LockType,
     ref_burst,
@@ -32,6 +33,7 @@ use crate::{
 };
 use core::mem;
 use kernel::{
+    fmt,
     prelude::*,
     sync::{
         static_lock_class,
@@ -154,6 +156,46 @@ impl Falls {
             milli % 1000,
             self.fallbacks.saturating_mul(1_000_000) / ops
         ))
+    }
+}
+
+/// The times of the threads that took least and longest for the same work, in nanoseconds.
+#[derive(Clone, Copy)]
+pub(super) struct Extremes {
+    fastest: u64,
+    slowest: u64,
+}
+
+impl Extremes {
+    /// Those of one thread that has measured its part.
+    pub(super) fn of(seat: &Seat<'_>) -> Self {
+        Self {
+            fastest: seat.elapsed(),
+            slowest: seat.elapsed(),
+        }
+    }
+
+    /// Takes in those of others.
+    pub(super) fn add(&mut self, other: Self) {
+        self.fastest = self.fastest.min(other.fastest);
+        self.slowest = self.slowest.max(other.slowest);
+    }
+}
+
+impl Default for Extremes {
+    /// Those of nobody.
+    fn default() -> Self {
+        Self {
+            fastest: u64::MAX,
+            slowest: 0,
+        }
+    }
+}
+
+impl fmt::Display for Extremes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { fastest, slowest } = self;
+        write!(f, "{fastest} fastest-ns {slowest} slowest-ns")
     }
 }
 

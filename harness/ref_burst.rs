@@ -23,7 +23,10 @@ use super::{
     knobs::Knobs,
     locks::LockType,
     pause,
-    ref_storm::Object,
+    ref_storm::{
+        pair,
+        Object, //
+    },
     scenario::{
         blocks_of_rounds,
         Measures,
@@ -165,19 +168,12 @@ impl<R: Counted> Job for Burst<R> {
 }
 
 impl<R: Counted> Burst<R> {
-    /// One reference got and put.
-    #[inline(always)]
-    fn pair(&self) {
-        self.object.refs.get();
-        drop(self.object.refs.put_or_lock());
-    }
-
     /// `pairs` of references got and put, in some time.
     fn pace(&self, pairs: u64, seat: &Seat<'_>, done: &mut u64) -> Pace {
         let mut pace = Pace::default();
         let begin = clock::now_ns();
         while pace.ops < pairs && !seat.stopped() {
-            self.pair();
+            pair(&self.object.refs);
             pace.ops = pace.ops.wrapping_add(1);
             seat.progress(done.wrapping_add(pace.ops));
         }
@@ -193,7 +189,7 @@ impl<R: Counted> Burst<R> {
         self.pace(each, seat, &mut tally.ops);
         // Relaxed: no data comes with either word of the stage.
         while self.stage.ready.load(Relaxed) < seat.threads().saturating_sub(1) && !seat.stopped() {
-            self.pair();
+            pair(&self.object.refs);
         }
         for _ in 0..each {
             let guard = self.object.refs.lock();

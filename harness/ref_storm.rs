@@ -13,6 +13,7 @@ use super::{
         self,
         CountGuard,
         Counted,
+        Extremes,
         Falls, //
     },
     crew::{
@@ -59,9 +60,9 @@ pub(super) fn block<R: Counted>(
     let report = crew::run(storm, knobs, session)?;
     let Tally {
         ops,
+        holds,
         thawed,
-        slowest,
-        fastest,
+        extremes,
     } = report.tally;
     session.count_ops(ops);
     if thawed != 0 {
@@ -82,7 +83,7 @@ pub(super) fn block<R: Counted>(
         elapsed: report.elapsed,
     };
     session.put(fmt!(
-        "BenchmarkRefStorm/lock={}/threads={}/ratio={}/load={} {measures} {round} block {} ops/s {fastest} fastest-ns {slowest} slowest-ns {thawed} thawed",
+        "BenchmarkRefStorm/lock={}/threads={}/ratio={}/load={} {measures} {round} block {} ops/s {extremes} {holds} holds {thawed} thawed",
         lock.name(),
         knobs.threads,
         knobs.ratio,
@@ -133,12 +134,11 @@ struct Storm<R> {
 
 struct Tally {
     ops: u64,
-    /// Holds of the lock in which the count changed.
+    /// Those of them that held the lock,
+    holds: u64,
+    /// and during which the count changed.
     thawed: u64,
-    /// Nanoseconds of the thread that took longest,
-    slowest: u64,
-    /// and of the one that took least.
-    fastest: u64,
+    extremes: Extremes,
 }
 
 impl<R: Counted> Job for Storm<R> {
@@ -153,10 +153,27 @@ impl<R: Counted> Job for Storm<R> {
 
     fn add(total: &mut Tally, other: Tally) {
         total.ops = total.ops.saturating_add(other.ops);
+        total.holds = total.holds.saturating_add(other.holds);
         total.thawed = total.thawed.saturating_add(other.thawed);
-        total.slowest = total.slowest.max(other.slowest);
-        total.fastest = total.fastest.min(other.fastest);
+        total.extremes.add(other.extremes);
     }
+}
+
+/// A reference got and put, of an object that has others: the lock does not come back. A call of its
+/// own for every type of count, so that what it executes can be told from the harness' work.
+#[inline(never)]
+pub(super) fn pair<R: Counted>(refs: &R) {
+    refs.get();
+    drop(refs.put_or_lock());
+}
+
+/// The lock held for `load` PAUSEs: whether the count stood still. A call, as [`pair`].
+#[inline(never)]
+fn hold<R: Counted>(refs: &R, load: u32) -> bool {
+    let guard = refs.lock();
+    let count = guard.count();
+    pause(load);
+    guard.count() == count
 }
 
 impl<R: Counted> Storm<R> {
@@ -167,19 +184,17 @@ impl<R: Counted> Storm<R> {
         } = self.knobs;
         let refs = &self.object.refs;
         let most_thought = think.saturating_mul(2);
+        let mut holds = 0u64;
         let mut thawed = 0u64;
         let done = seat.measure(|| {
             let mut done = 0u64;
             while done < ops && !seat.stopped() {
                 if cycle.next_is_read() {
-                    refs.get();
-                    // The object's own reference is the last: the lock does not come back.
-                    drop(refs.put_or_lock());
+                    pair(refs);
                 } else {
-                    let guard = refs.lock();
-                    let count = guard.count();
-                    pause(load);
-                    thawed = thawed.wrapping_add(u64::from(guard.count() != count));
+                    let still = hold(refs, load);
+                    holds = holds.wrapping_add(1);
+                    thawed = thawed.wrapping_add(u64::from(!still));
                 }
                 if most_thought != 0 {
                     pause(rng.up_to(most_thought));
@@ -189,12 +204,11 @@ impl<R: Counted> Storm<R> {
             }
             done
         });
-        let elapsed = seat.elapsed();
         Tally {
             ops: done,
+            holds,
             thawed,
-            slowest: elapsed,
-            fastest: elapsed,
+            extremes: Extremes::of(seat),
         }
     }
 }

@@ -19,6 +19,7 @@ use super::{
     counted::{
         self,
         Counted,
+        Extremes,
         Falls, //
     },
     crew::{
@@ -76,6 +77,7 @@ pub(super) fn block<R: Counted>(
         moves,
         retired,
         astray,
+        extremes,
     } = report.tally;
     session.count_ops(ops);
     drop(report);
@@ -95,7 +97,7 @@ pub(super) fn block<R: Counted>(
         elapsed,
     };
     session.put(fmt!(
-        "BenchmarkRefWalk/lock={}/threads={}/ratio={} {measures} {round} block {moves} moves {retired} retired {astray} astray",
+        "BenchmarkRefWalk/lock={}/threads={}/ratio={} {measures} {round} block {moves} moves {retired} retired {astray} astray {extremes}",
         lock.name(),
         knobs.threads,
         knobs.ratio
@@ -126,6 +128,7 @@ struct Tally {
     retired: u64,
     /// Walks that met a retired directory, or a node without a parent.
     astray: u64,
+    extremes: Extremes,
 }
 
 impl<R: Counted> Walk<R> {
@@ -195,6 +198,7 @@ impl<R: Counted> Job for Walk<R> {
         add(&mut total.moves, other.moves);
         add(&mut total.retired, other.retired);
         add(&mut total.astray, other.astray);
+        total.extremes.add(other.extremes);
     }
 }
 
@@ -215,6 +219,7 @@ impl<R: Counted> Walk<R> {
                 seat.progress(tally.ops);
             }
         });
+        tally.extremes = Extremes::of(seat);
         tally
     }
 }
