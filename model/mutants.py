@@ -31,7 +31,7 @@ FILES = {
     "rcu_sync.rs": ["rcu_sync::"],
     "percpu_rwsem.rs": ["percpu_rwsem::"],
     "rwsem_xadd.rs": ["rwsem::xadd"],
-    "rwsem.rs": ["rwsem::c73", "rwsem::handoff_stop"],
+    "rwsem.rs": ["rwsem::c73", "rwsem::handoff_stop", "rwsem::rwsem_default"],
     "semaphore.rs": RWSEMS,
     "spin.rs": RWSEMS,
     "waiters.rs": RWSEMS,

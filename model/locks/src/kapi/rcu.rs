@@ -206,6 +206,8 @@ pub(crate) enum Reader {
     Sched,
     /// Bottom halves off.
     Bh,
+    /// Any of these.
+    Any,
 }
 
 /// Reports callers that are no readers: here all have preemption off.

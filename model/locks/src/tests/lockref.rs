@@ -3,7 +3,7 @@
 //! The lockref: each operation is one step of a plain counter, whoever else is at it; the count stands
 //! still under the lock; what was done by way of a reference is seen by who puts the last.
 
-use super::rcu_sync::pinned;
+use super::pinned;
 use crate::{
     kapi::task::{
         self,

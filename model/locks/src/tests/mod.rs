@@ -11,8 +11,22 @@ mod rcu_sync;
 mod rwsem;
 mod source;
 
-use kernel::model::{self, Data};
+use core::pin::Pin;
+use kernel::{
+    model::{self, Data},
+    prelude::*,
+};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+/// What `init` makes, in a box.
+fn pinned<T, E: core::fmt::Debug>(init: impl PinInit<T, E>) -> Pin<Box<T>> {
+    let mut memory = Box::<T>::new_uninit();
+    // SAFETY: The box is valid for writes, and never moves what it holds.
+    let done = unsafe { init.__init(memory.as_mut_ptr()) };
+    done.expect("there is memory");
+    // SAFETY: It was just initialised.
+    Box::into_pin(unsafe { memory.assume_init() })
+}
 
 /// What a lock protects: plain memory whose races the checker reports, and counts, no part of the
 /// model, of who is inside.

@@ -3,7 +3,7 @@
 //! The per-CPU semaphore: on the slow path with each of its barriers, and together with its gate.
 
 use super::{
-    rcu_sync::pinned,
+    pinned,
     Section, //
 };
 use crate::{
@@ -26,7 +26,8 @@ use crate::{
         Policy,
         ReaderMb, //
     },
-    rcu_sync::ReaderGate, //
+    rcu_sync::ReaderGate,
+    rwlock::RawRwLock, //
 };
 use core::pin::Pin;
 use kernel::{
@@ -78,6 +79,8 @@ impl Policy for Slow {
 #[derive(Clone, Copy)]
 enum Op {
     Read,
+    /// The same by the name that says that the task may be frozen.
+    FreezableRead,
     TryRead,
     Write,
     /// Changes what readers see, among others that do.
@@ -93,30 +96,37 @@ struct Guarded<P: Policy> {
 
 impl<P: Policy> Guarded<P> {
     fn run(&self, op: Op) {
-        let lock = &self.lock;
+        // As a user of any lock sees it.
+        let lock = &*self.lock;
         match op {
             Read => {
-                lock.down_read();
+                RawRwLock::down_read(lock);
                 self.section.read();
                 // SAFETY: Just taken.
-                unsafe { lock.up_read() };
+                unsafe { RawRwLock::up_read(lock, ()) };
+            }
+            FreezableRead => {
+                self.lock.down_read_freezable();
+                self.section.read();
+                // SAFETY: Just taken.
+                unsafe { RawRwLock::up_read(lock, ()) };
             }
             TryRead => {
-                if lock.down_read_trylock() {
+                if RawRwLock::down_read_trylock(lock).is_some() {
                     self.section.read();
                     // SAFETY: Just taken.
-                    unsafe { lock.up_read() };
+                    unsafe { RawRwLock::up_read(lock, ()) };
                 }
             }
             Write => {
-                lock.down_write();
+                RawRwLock::down_write(lock);
                 self.section.write();
                 self.writes.fetch_add(1, SeqCst);
                 // SAFETY: Just taken.
-                unsafe { lock.up_write() };
+                unsafe { RawRwLock::up_write(lock) };
             }
             Exclude => {
-                let _excluder = lock.exclude_readers();
+                let _excluder = self.lock.exclude_readers();
                 // It looks like a reader to writers and like a writer to readers.
                 self.section.exclude();
             }
@@ -210,6 +220,14 @@ fn reader_and_writer_twice() {
     slow(
         "reader_and_writer_twice",
         &[(QUIET, &[Write, Write]), (QUIET, &[Read, Read])],
+    );
+}
+
+#[test]
+fn freezable_reader_and_writer() {
+    slow(
+        "freezable_reader_and_writer",
+        &[(QUIET, &[Write]), (QUIET, &[FreezableRead])],
     );
 }
 
@@ -324,7 +342,7 @@ fn many() {
                 (SPURIOUS, &[Write, Read, TryRead, Write]),
                 (SPURIOUS, &[Read, Write, Read, Exclude]),
                 (SPURIOUS, &[Exclude, Read, Exclude, Write]),
-                (SPURIOUS, &[Read, Exclude, TryRead, Read]),
+                (SPURIOUS, &[Read, Exclude, TryRead, FreezableRead]),
             ],
             false,
         ),

@@ -3,6 +3,7 @@
 //! The gate: who has entered it meets no reader on the fast path, and a reader that is on it sees all
 //! that was done before the gate was left.
 
+use super::pinned;
 use crate::{
     kapi::{
         preempt,
@@ -26,14 +27,11 @@ use core::{
     convert::Infallible,
     pin::Pin, //
 };
-use kernel::{
-    model::{
-        self,
-        explore,
-        sample,
-        Data, //
-    },
-    prelude::*, //
+use kernel::model::{
+    self,
+    explore,
+    sample,
+    Data, //
 };
 use std::sync::Arc;
 
@@ -41,16 +39,6 @@ use std::sync::Arc;
 struct Guarded<G: ReaderGate> {
     gate: Pin<Box<G>>,
     data: [Data<u32>; 2],
-}
-
-/// Its one difficulty is that a reference is made of a box that holds it.
-pub(super) fn pinned<T, E: core::fmt::Debug>(init: impl PinInit<T, E>) -> Pin<Box<T>> {
-    let mut memory = Box::<T>::new_uninit();
-    // SAFETY: The box is valid for writes, and never moves what it holds.
-    let done = unsafe { init.__init(memory.as_mut_ptr()) };
-    done.expect("there is memory");
-    // SAFETY: It was just initialised.
-    Box::into_pin(unsafe { memory.assume_init() })
 }
 
 /// What a task does.

@@ -2,7 +2,10 @@
 
 //! Both read-write semaphores: exclusion, no lost wake-up, nothing left behind.
 
-use super::Section;
+use super::{
+    pinned,
+    Section, //
+};
 use crate::{
     kapi::{
         events::{
@@ -96,14 +99,8 @@ struct Guarded<L: Subject> {
 
 impl<L: Subject> Guarded<L> {
     fn new() -> Self {
-        let mut lock = Box::<L>::new_uninit();
-        let init = <L as Protocol>::init(c"model", static_lock_class!());
-        // SAFETY: The box is valid for writes, and never moves what it holds.
-        let done: Result = unsafe { init.__init(lock.as_mut_ptr()) };
-        assert!(done.is_ok());
         Self {
-            // SAFETY: It was just initialised.
-            lock: Box::into_pin(unsafe { lock.assume_init() }),
+            lock: pinned(<L as Protocol>::init(c"model", static_lock_class!())),
             section: Section::new(),
             writes: AtomicU32::new(0),
         }
@@ -526,5 +523,7 @@ locks! {
     c73: rwsem::RwSem<rwsem::C73> { handoff handoff_to_killed_writer }
     deep { handoff_beside_reader handoff_to_reader handoff_past_killed_writer }
     handoff_stop_full: rwsem::RwSem<rwsem::HandoffStopFull> { handoff handoff_to_killed_writer }
+    deep { handoff_beside_reader handoff_to_reader handoff_past_killed_writer }
+    rwsem_default: rwsem::RwSem<rwsem::Rwsem> { handoff handoff_to_killed_writer }
     deep { handoff_beside_reader handoff_to_reader handoff_past_killed_writer }
 }
