@@ -45,9 +45,9 @@ impl<E: EventSet> Events<E> {
         }
     }
 
-    /// Whether `event` happened in the run of `report`.
+    /// Whether `event` happened in the run of `report`, or may have in what was cut off.
     pub(crate) fn happened(&self, event: E, report: &Report) -> bool {
-        report.covers(self.group(), E::NAMES[event.index()])
+        !report.complete || report.covers(self.group(), E::NAMES[event.index()])
     }
 }
 

@@ -487,6 +487,23 @@ fn many<L: Subject>(name: &str) {
     }
 }
 
+/// Readers that are let in together, and write when they have read: one that has the lock before its
+/// share is in the count gives that of another up.
+fn many_readers<L: Subject>(name: &str) {
+    sample(
+        name,
+        tasks::<L>(
+            &[
+                (QUIET, &[Write, Write]),
+                (QUIET, &[Read, Write]),
+                (QUIET, &[Read, Write]),
+                (QUIET, &[Read, Write]),
+            ],
+            None,
+        ),
+    );
+}
+
 macro_rules! locks {
     ($($module:ident: $lock:ty { $($case:ident)* } deep { $($deep:ident)* })*) => {$(
         mod $module {
@@ -495,7 +512,7 @@ macro_rules! locks {
             locks!(@cases $lock: two_writers two_writers_resched two_writers_spurious
                 writer_and_reader writer_and_reader_twice writer_and_two_readers
                 two_writers_and_reader killed_writer killed_reader downgrade
-                downgrade_before_writer trylocks many $($case)*);
+                downgrade_before_writer trylocks many many_readers $($case)*);
 
             mod deep {
                 use super::{cases, *};
