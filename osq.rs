@@ -50,6 +50,7 @@ use crate::kapi::{
     },
     percpu::percpu_static,
     preempt::PreemptDisabled,
+    stall::stall,
     task, //
 };
 use kernel::{
@@ -163,6 +164,7 @@ impl Osq {
         let node = me.node();
         // INVARIANT: 2.
         node.prev.store(prev.0, Relaxed);
+        stall!(SP5);
         // ORDERING: Release, after the store of `node.prev`: when `prev` leaves, its step C
         // writes `node.prev` as well, and it finds us by `prev.next`. Partner: the full exchange
         // of `next` in `take_next`.
@@ -190,12 +192,14 @@ impl Osq {
             return true;
         };
 
+        stall!(SP5);
         // Step B: the successor, held still; or we are last, and the tail goes back.
         let Some(next) = self.take_next(me, node, prev) else {
             EVENTS.inc(Event::UnqueueTail);
             return false;
         };
 
+        stall!(SP5);
         // Step C: link the neighbours. `prev` waits for a `next` (step A took ours from it), and
         // `next` waits in its step A or for a grant, since our `next` no longer names it.
         next.node().prev.store(prev.0, Relaxed);

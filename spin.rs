@@ -31,6 +31,7 @@ use crate::{
             self,
             PreemptDisabled, //
         },
+        stall::stall,
         task::{
             self,
             Task, //
@@ -116,6 +117,7 @@ impl OwnerWord {
     /// it.
     #[inline(always)]
     pub(crate) fn set(&self, owner: Owner, _pin: &PreemptDisabled) {
+        stall!(SP1);
         // INVARIANT: 1 and 2, by the caller's region.
         // Relaxed: a hint.
         self.0.store(owner.0, Relaxed);

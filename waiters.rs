@@ -35,6 +35,7 @@ use crate::{
             IrqSave,
             RawSpinLock, //
         },
+        stall::stall,
         task::{
             self,
             Sleep,
@@ -153,6 +154,7 @@ pub(crate) struct Waiter {
 impl Waiter {
     /// The running task, not in any ring.
     pub(crate) fn new(kind: Kind) -> Self {
+        stall!(SP4);
         Self {
             task: Task::current(),
             kind,
@@ -247,6 +249,7 @@ impl WaitQueue {
 
     /// Locks the ring, in any context.
     pub(crate) fn lock_irqsave(&self) -> WaitGuard<'_, IrqSave> {
+        stall!(SP3);
         WaitGuard {
             queue: self,
             _lock: self.wait_lock.lock_irqsave(),
@@ -429,6 +432,7 @@ impl<I: Interrupts> WaitGuard<'_, I> {
             // wake-up: `WakeQ::add` is a full barrier.
             waiter.granted.store(1, Release);
             wakes.add(task);
+            stall!(SP2);
         }
     }
 

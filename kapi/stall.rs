@@ -50,9 +50,19 @@ pub(crate) fn pass() {
 ///
 /// | name | where |
 /// |---|---|
+/// | SP1 | semaphores: between the count and the owner word |
+/// | SP2 | semaphores: between two readers that are granted the lock |
+/// | SP3 | semaphores: between a release and the wait lock |
+/// | SP4 | semaphores: before a waiter is entered |
+/// | SP5 | spin queue: between the steps of joining and of leaving |
 /// | SP6 | per-CPU rwsem, slow path: between the count and the next load |
 /// | SP7 | rcu_sync: around the wait for a grace period |
 macro_rules! stall {
+    (SP1) => { $crate::kapi::stall::stall!(@) };
+    (SP2) => { $crate::kapi::stall::stall!(@) };
+    (SP3) => { $crate::kapi::stall::stall!(@) };
+    (SP4) => { $crate::kapi::stall::stall!(@) };
+    (SP5) => { $crate::kapi::stall::stall!(@) };
     (SP6) => { $crate::kapi::stall::stall!(@) };
     (SP7) => { $crate::kapi::stall::stall!(@) };
     (@) => {{
