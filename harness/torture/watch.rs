@@ -44,6 +44,8 @@ use kernel::{
 const TICK_MS: u32 = 10;
 /// How often it samples the locks, in nanoseconds.
 const SAMPLE_NS: u64 = 100_000_000;
+/// When workers that are to stop because something is wrong are called stuck, in nanoseconds.
+const STOP_NS: u64 = 4_000_000_000;
 /// In how many samples in a row a lock may not be still.
 const STILL_SAMPLES: u32 = 3;
 const NS_PER_MS: u64 = 1_000_000;
@@ -100,26 +102,34 @@ impl<'a> Watch<'a> {
     pub(super) fn run(&mut self) {
         let begin = clock::now_ns();
         let duration = u64::from(self.shared.stress.duration_ms);
-        loop {
+        let bad = loop {
             self.shared.wait_for_end(TICK_MS);
             let now = clock::now_ns();
             let elapsed = now.saturating_sub(begin) / NS_PER_MS;
             self.session.set_done(elapsed.min(duration));
-            if elapsed >= duration || self.session.stopped() || self.is_bad(now) {
-                break;
+            if self.is_bad(now) {
+                break true;
+            }
+            if elapsed >= duration || self.session.stopped() {
+                break false;
             }
             self.stutter();
             self.cancel();
             self.shuffle();
-        }
+        };
         self.shared.end();
-        self.drain();
+        self.drain(if bad { STOP_NS } else { self.patience() });
     }
 
-    /// Waits for the workers' end. Who stays stuck keeps the run.
-    fn drain(&mut self) {
+    /// How long a wait may take, in nanoseconds.
+    fn patience(&self) -> u64 {
+        u64::from(self.shared.stress.watchdog_ms).saturating_mul(NS_PER_MS)
+    }
+
+    /// Waits for the workers' end. Who is still there after `limit` nanoseconds is stuck, and keeps the
+    /// run.
+    fn drain(&mut self, limit: u64) {
         let begin = clock::now_ns();
-        let limit = u64::from(self.shared.stress.watchdog_ms).saturating_mul(NS_PER_MS);
         let mut told = false;
         loop {
             let left = self.shared.wait_for_end(TICK_MS);
@@ -127,12 +137,9 @@ impl<'a> Watch<'a> {
                 return;
             }
             let now = clock::now_ns();
-            if told {
-                continue;
-            }
-            told = self.is_bad(now);
-            if told || now.saturating_sub(begin) > limit {
+            if !told && now.saturating_sub(begin) > limit {
                 told = true;
+                self.find_stuck(now, 0);
                 // CAST: There are at most `MOST_WORKERS`.
                 self.session.stuck(left as u32, "did not stop");
             }
@@ -146,7 +153,7 @@ impl<'a> Watch<'a> {
             self.sampled_at = now;
             self.sample()
         };
-        faulty || lost || self.is_stuck(now)
+        faulty || lost || self.find_stuck(now, self.patience())
     }
 
     /// Samples all locks; whether one has lost a wake-up.
@@ -178,9 +185,8 @@ impl<'a> Watch<'a> {
         lost
     }
 
-    /// Whether someone has waited for longer than the watchdog allows.
-    fn is_stuck(&self, now: u64) -> bool {
-        let limit = u64::from(self.shared.stress.watchdog_ms).saturating_mul(NS_PER_MS);
+    /// Reports all who have waited for `limit` nanoseconds; whether there are any.
+    fn find_stuck(&self, now: u64, limit: u64) -> bool {
         let mut stuck = false;
         for (index, desk) in self.shared.desks.iter().enumerate() {
             let (stage, since) = desk.look();
