@@ -21,7 +21,8 @@ fi
 # One lock of each family: the cycles are many.
 small_run() {
 	set_knobs scenario=rwsem_mix lock=rwsem_c,rwsem,rwsem_xadd,percpu_rwsem,lockref threads=2 ratio=1:1 load=1 think=0 skew=0 \
-		pin=0 check=1 ops=20 blocks=1 && put $bench/run 1 && is_state "done"
+		pin=0 check=1 ops=20 blocks=1 && put $bench/run 1 && is_state "done" && echo rwsem,percpu_rwsem >$torture/lock &&
+		echo 50 >$torture/duration_ms && echo 1 >$torture/run && grep -q "done" $torture/state
 }
 
 # 20 blocks, each with a new lock, of every lock.
