@@ -13,12 +13,17 @@ sources = find . \( -name out -o -name target -o -name .git \) -prune -o -name '
 kbuild = args=$$(scripts/kdir '$(KDIR)') && \
 	$(MAKE) --no-print-directory -C '$(KDIR)' $$args M='$(CURDIR)$(1)' MO='$(abspath $(2))' $(3)
 
+# extra MO: what a module that uses the klocks.ko in MO is built with
+extra = KBUILD_EXTRA_SYMBOLS='$(abspath $(1))/Module.symvers'
+strict = CLIPPY=1 KRUSTFLAGS=-Dwarnings KCFLAGS=-Werror
+
 all:
 	@+$(call kbuild,,$(MO),modules)
 
 # The modules that selftests/client.sh loads; they use klocks as any other module would.
 clients: all
-	@+$(call kbuild,/selftests/client,$(MO)/client,KBUILD_EXTRA_SYMBOLS='$(abspath $(MO))/Module.symvers' modules)
+	@+$(call kbuild,/selftests/client,$(MO)/client,$(call extra,$(MO)) modules)
+	@+$(call kbuild,/selftests/client_rs,$(MO)/client_rs,$(call extra,$(MO)) modules)
 
 check:
 	@scripts/kdir '$(KDIR)' >/dev/null
@@ -27,9 +32,13 @@ check:
 modules_install: all
 	@+$(call kbuild,,$(MO),modules_install)
 
+doc: all
+	@scripts/doc '$(abspath $(MO))'
+
 # Warnings of rustc, clippy and clang are failures. Objects of clippy's own leave those of the module alone.
 clippy:
-	@+$(call kbuild,,$(MO)-clippy,CLIPPY=1 KRUSTFLAGS=-Dwarnings KCFLAGS=-Werror modules)
+	@+$(call kbuild,,$(MO)-clippy,$(strict) modules)
+	@+$(call kbuild,/selftests/client_rs,$(MO)-clippy/client_rs,$(strict) $(call extra,$(MO)-clippy) modules)
 
 fmt:
 	@$(sources) | xargs -0 $(RUSTFMT) --edition 2021
@@ -57,10 +66,11 @@ help:
 	@echo 'make clients      build the modules of selftests/client too, under MO'
 	@echo 'make check        say what KDIR lacks'
 	@echo 'make modules_install [INSTALL_MOD_PATH=DIR]'
+	@echo 'make doc          write the documentation of the crate under MO'
 	@echo 'make clippy       build with clippy; every warning is a failure'
 	@echo 'make fmt          format the Rust sources'
 	@echo 'make fmt-check    say which are not formatted'
 	@echo 'make dist TAG=v0.1.0  make a source tarball of a release in out/'
 	@echo 'make clean        remove out/build'
 
-.PHONY: all clients check modules_install clippy fmt fmt-check dist clean help
+.PHONY: all clients doc check modules_install clippy fmt fmt-check dist clean help

@@ -6,6 +6,13 @@
 //! Each lock is a file of its own at the top level. [`rwlock`] has the traits that they implement
 //! and the data lock with guards; [`spin`] and [`waiters`] are what the read-write semaphores
 //! share; [`kapi`] is what all stand on; [`harness`] is reached through debugfs.
+//!
+//! # For other modules
+//!
+//! Take a data lock, an alias of [`rwlock::Locked`]: [`rwsem::RwSemaphore`], [`rwsem_xadd::RwSemaphoreXadd`]
+//! or [`percpu_rwsem::PercpuRwSemaphore`]; made by [`new_locked!`], it gives its data out by guards.
+//! [`lockref::RefLock`] is data with a reference count, [`rcu_sync::RcuSync`] a gate for one's own fast
+//! path. Errors are the kernel's codes; nothing panics. In C the same locks are in `include/klocks.h`.
 
 use kernel::prelude::*;
 

@@ -29,6 +29,20 @@ use kernel::{
     types::NotThreadSafe, //
 };
 
+/// Makes data under a free lock, with a lockdep class for each place in the source where it stands:
+/// `new_locked!(data)` or `new_locked!(data, "name")`. An initialiser as [`Locked::new`] returns it;
+/// which lock it is says the type of what is initialised.
+#[macro_export]
+macro_rules! new_locked {
+    ($data:expr $(, $name:literal)? $(,)?) => {
+        $crate::rwlock::Locked::new(
+            $data,
+            ::kernel::optional_name!($($name)?),
+            ::kernel::static_lock_class!(),
+        )
+    };
+}
+
 /// A sleeping reader-writer lock without data.
 ///
 /// # Safety
@@ -97,9 +111,15 @@ pub unsafe trait RawRwSem: RawRwLock {
     unsafe fn downgrade_write(&self) -> Self::ReadToken;
 }
 
-/// Data under a reader-writer lock of type `R`.
+/// Data under a reader-writer lock of type `R`: an [`RwSemaphore`](crate::rwsem::RwSemaphore), an
+/// [`RwSemaphoreXadd`](crate::rwsem_xadd::RwSemaphoreXadd), or a
+/// [`PercpuRwSemaphore`](crate::percpu_rwsem::PercpuRwSemaphore).
 ///
-/// Pinned, since tasks that wait keep the lock's address.
+/// Pinned, since tasks that wait keep the lock's address. Made by [`new_locked!`](crate::new_locked).
+///
+/// Functions that take the lock sleep, and so are for process context; the `try_` forms do not, and are for
+/// any context but NMI, as is giving the lock up by dropping a guard. A task must not take a lock that it
+/// holds, not even for reading twice: a writer may have come between. Lockdep reports that.
 #[pin_data]
 pub struct Locked<T, R: RawRwLock> {
     #[pin]
@@ -117,6 +137,10 @@ unsafe impl<T: Send + Sync, R: RawRwLock> Sync for Locked<T, R> {}
 
 impl<T, R: RawRwLock> Locked<T, R> {
     /// Data under a free lock, known to lockdep by `name` and `key`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`RawRwLock::init`]: `ENOMEM` for per-CPU semaphores, none for the others.
     pub fn new(
         data: T,
         name: &'static CStr,
@@ -129,7 +153,7 @@ impl<T, R: RawRwLock> Locked<T, R> {
         })
     }
 
-    /// Takes the lock for reading. Sleeps.
+    /// Takes the lock for reading. Sleeps; no signal ends that.
     #[inline]
     pub fn read(&self) -> ReadGuard<'_, T, R> {
         ReadGuard::new(self, self.raw.down_read())
@@ -141,7 +165,7 @@ impl<T, R: RawRwLock> Locked<T, R> {
         Some(ReadGuard::new(self, self.raw.down_read_trylock()?))
     }
 
-    /// Takes the lock for writing. Sleeps.
+    /// Takes the lock for writing. Sleeps; no signal ends that.
     #[inline]
     pub fn write(&self) -> WriteGuard<'_, T, R> {
         self.raw.down_write();
@@ -150,19 +174,31 @@ impl<T, R: RawRwLock> Locked<T, R> {
 }
 
 impl<T, R: RawRwSem> Locked<T, R> {
-    /// Takes the lock for reading; `EINTR` when a signal comes first.
+    /// Takes the lock for reading, unless a signal comes first. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `EINTR`, with the lock not taken, when a signal came.
     #[inline]
     pub fn read_interruptible(&self) -> Result<ReadGuard<'_, T, R>> {
         Ok(ReadGuard::new(self, self.raw.down_read_interruptible()?))
     }
 
-    /// Takes the lock for reading; `EINTR` when a fatal signal comes first.
+    /// Takes the lock for reading, unless a fatal signal comes first. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `EINTR`, with the lock not taken, when a fatal signal came.
     #[inline]
     pub fn read_killable(&self) -> Result<ReadGuard<'_, T, R>> {
         Ok(ReadGuard::new(self, self.raw.down_read_killable()?))
     }
 
-    /// Takes the lock for writing; `EINTR` when a fatal signal comes first.
+    /// Takes the lock for writing, unless a fatal signal comes first. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `EINTR`, with the lock not taken, when a fatal signal came.
     #[inline]
     pub fn write_killable(&self) -> Result<WriteGuard<'_, T, R>> {
         self.raw.down_write_killable()?;

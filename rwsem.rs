@@ -764,6 +764,9 @@ impl<P: Policy> RwSem<P> {
     }
 }
 
+/// Data under the lock to use.
+pub type RwSemaphore<T> = crate::rwlock::Locked<T, RwSem<Rwsem>>;
+
 // SAFETY: A writer's bit goes into the count only while neither it nor readers are there; a
 // reader is let in only with its share in the count and no writer's bit there. Acquire when
 // taking, release when giving up, as the module documentation says.

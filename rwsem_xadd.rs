@@ -871,6 +871,9 @@ impl<P: Policy> RwSem<P> {
     }
 }
 
+/// Data under the lock to use.
+pub type RwSemaphoreXadd<T> = crate::rwlock::Locked<T, RwSem<Xadd>>;
+
 // SAFETY: A reader's share goes into the count only while no writer's is there, and a writer's
 // only while none is; whoever's attempt fails is not let in. Acquire when taking, release when
 // giving up, as the module documentation says.

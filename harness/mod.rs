@@ -3,7 +3,7 @@
 //! Measures and tests locks, driven through debugfs.
 //!
 //! Three tables say what there is: [`locks::LOCKS`], [`scenario::SCENARIOS`] and the files in
-//! [`debugfs`]. A run ([`engine`]) is one controller thread, which plays a scenario ([`bench`]): crews of worker
+//! [`debugfs`]. A run ([`engine`]) is one controller thread, which plays a scenario ([`bench`](mod@bench)): crews of worker
 //! threads ([`crew`]), one crew a block, that use a lock under test ([`subject`]); or it tortures locks
 //! ([`torture`]).
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# Modules that use klocks: the example of the README, every function of the C interface, and the
-# kernel's locktorture on our locks for KLOCKS_SECONDS each (2 by default).
+# Modules that use klocks: the examples of the README in C and Rust, every function of the C interface, the
+# Rust guards, and the kernel's locktorture on our locks for KLOCKS_SECONDS each (2 by default).
 #
 # KLOCKS_CLIENTS is the directory with the modules, built by `make clients`.
 
@@ -50,29 +50,45 @@ torture() {
 	said "$2-torture:--- End of test: SUCCESS" && ! said "Total: 0 "
 }
 
-examples="kl_example"
-run_suite kl_client || : >"$work/kl_client"
-torture=$clients/torture.ko
-if [ -d /sys/module/torture ] || insmod "$torture" 2>/dev/null || modprobe torture 2>/dev/null; then
+examples="kl_example kl_example_rs"
+suites_of="kl_client kl_client_rs"
+for name in $suites_of; do
+	run_suite "$name" || : >"$work/$name"
+done
+torture=
+if [ -d /sys/module/torture ] || insmod "$clients/torture.ko" 2>/dev/null || modprobe torture 2>/dev/null; then
 	torture=loaded
 fi
 
-ktap_set_plan $(($(echo "$examples" | wc -w) + $(cases kl_client | wc -l) + 4))
+plan=3
+for name in $examples; do
+	plan=$((plan + 1))
+done
+for name in $suites_of; do
+	plan=$((plan + 1 + $(cases "$name" | wc -l)))
+done
+ktap_set_plan $plan
 
 for name in $examples; do
 	ktap_test_result "$name: loads, works, keeps klocks loaded" example "$name"
 done
 
-sed 's/^/# /' "$work/kl_client"
-ktap_test_result "kl_client: has cases" [ "$(cases kl_client | wc -l)" -gt 0 ]
-while read -r verdict; do
-	case $verdict in
-	"ok "*) ktap_test_pass "kl_client: ${verdict#ok }" ;;
-	"not ok "*) ktap_test_fail "kl_client: ${verdict#not ok }" ;;
-	esac
-done <<CASES
-$(cases kl_client)
-CASES
+for name in $suites_of; do
+	sed 's/^/# /' "$work/$name"
+	if [ ! -f "$clients/$name.ko" ]; then
+		ktap_test_skip "$name: needs CONFIG_KUNIT"
+		continue
+	fi
+	ktap_test_result "$name: has cases" [ "$(cases "$name" | wc -l)" -gt 0 ]
+	while read -r verdict; do
+		case $verdict in
+		"ok "*) ktap_test_pass "$name: ${verdict#ok }" ;;
+		"not ok "*) ktap_test_fail "$name: ${verdict#not ok }" ;;
+		esac
+	done <<-CASES
+		$(cases "$name")
+	CASES
+done
 
 for run in "kl_locktorture rwsem_lock" "kl_locktorture_xadd rwsem_lock" "kl_locktorture percpu_rwsem_lock"; do
 	if [ "$torture" = loaded ] && [ -f "$clients/${run% *}.ko" ]; then
