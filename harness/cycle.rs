@@ -81,7 +81,6 @@ impl Ratio {
     }
 
     /// The writes of a cycle.
-    #[cfg(CONFIG_KUNIT = "y")]
     pub(super) fn writes(self) -> u32 {
         self.writes
     }

@@ -12,6 +12,7 @@
 //! | `bench/roles` | `mixed`: each thread does both; `split`: that ratio of threads only read, the first ones only write |
 //! | `bench/load` | PAUSEs while the lock is held, up to 100000 |
 //! | `bench/think` | PAUSEs between two operations on average, up to 100000; the number is random |
+//! | `bench/gap` | milliseconds between two writes where a scenario writes at a distance, up to 10000 |
 //! | `bench/ops` | operations of each thread in each block, 1 to 1000000000 |
 //! | `bench/blocks` | measured rounds, 1 to 10000; one more warms up |
 //! | `bench/seed` | what all that is random depends on |
@@ -135,7 +136,7 @@ macro_rules! locks {
     };
 }
 
-static BENCH: [(&CStr, File<Bench>); 13] = [
+static BENCH: &[(&CStr, File<Bench>)] = &[
     (
         c"scenario",
         File::read_write(
@@ -154,6 +155,7 @@ static BENCH: [(&CStr, File<Bench>); 13] = [
     (c"roles", knob!(roles, parse::roles)),
     (c"load", knob!(load, |i| parse::small(i, 0..=100_000))),
     (c"think", knob!(think, |i| parse::small(i, 0..=100_000))),
+    (c"gap", knob!(gap, |i| parse::small(i, 0..=10_000))),
     (c"ops", knob!(ops, |i| parse::number(i, 1..=1_000_000_000))),
     (c"blocks", knob!(blocks, |i| parse::small(i, 1..=10_000))),
     (c"seed", knob!(seed, |i| parse::number(i, 0..=u64::MAX))),

@@ -32,6 +32,8 @@ pub(super) struct Knobs {
     pub(super) load: u32,
     /// Half the most PAUSEs between two operations; their number is random.
     pub(super) think: u32,
+    /// Milliseconds between two writes, in scenarios that write at a distance.
+    pub(super) gap: u32,
     /// Operations of each thread in each block.
     pub(super) ops: u64,
     /// Measured rounds; one more warms up.
@@ -55,6 +57,7 @@ impl Knobs {
             roles: Roles::Mixed,
             load: 1,
             think: 0,
+            gap: 0,
             ops: 100_000,
             blocks: 4,
             seed: 1,

@@ -23,6 +23,7 @@ mod order;
 mod osq;
 mod parse;
 mod peers;
+mod percpu_irq;
 mod percpu_life;
 mod percpu_read;
 mod percpu_slow;

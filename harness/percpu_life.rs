@@ -2,6 +2,15 @@
 
 //! Scenario `percpu_life`: locks that are made, written and freed at once, while a callback of theirs
 //! is pending.
+//!
+//! ```text
+//! task                RCU
+//!   write
+//!   give up             callback asked for, its head in the lock
+//!   free: wait
+//!                       callback
+//!   free: go on
+//! ```
 
 use super::{
     bench::Session,

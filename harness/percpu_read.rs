@@ -20,6 +20,7 @@ use super::{
         LockType, //
     },
     scenario::{
+        blocks_of_rounds,
         play_rounds,
         Measures,
         Scenario, //
@@ -55,49 +56,31 @@ use kernel::{
     }, //
 };
 
-/// Milliseconds between two writes; `None` for no writer.
-const SPACINGS: [Option<u32>; 6] = [None, Some(100), Some(20), Some(5), Some(1), Some(0)];
-
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "percpu_read",
     // All combinations make sense.
     check: |_| Ok(()),
-    blocks: |knobs| {
-        let locks = knobs.locks.indices().count() as u64;
-        let rounds = u64::from(knobs.blocks).saturating_add(1);
-        rounds.saturating_mul(locks)
-    },
+    blocks: blocks_of_rounds,
     run,
 };
 
 fn run(knobs: &Knobs, session: &Session<'_>) -> Result {
     play_rounds(knobs, session, |lock, round| {
-        for spacing in SPACINGS {
-            block(knobs, session, lock, spacing, round)?;
-            if session.stopped() {
-                break;
-            }
-        }
-        Ok(())
+        block(knobs, session, lock, round)
     })
 }
 
-/// One block: readers on a new lock, and a writer if there is a spacing.
-fn block(
-    knobs: &Knobs,
-    session: &Session<'_>,
-    lock: &LockType,
-    spacing: Option<u32>,
-    round: u32,
-) -> Result {
+/// One block: readers on a new lock, and a writer unless the ratio has none.
+fn block(knobs: &Knobs, session: &Session<'_>, lock: &LockType, round: u32) -> Result {
     let subject = Arc::new(lock.create()?, GFP_KERNEL)?;
     let reads = Reads {
         lock: subject.clone(),
         files: Reads::files(knobs.threads)?,
         ops: knobs.ops,
     };
-    let writer = spacing
-        .map(|spacing| Writer::start(&subject, spacing))
+    let writes = knobs.ratio.writes() != 0;
+    let writer = writes
+        .then(|| Writer::start(&subject, knobs.gap))
         .transpose()?;
     let slow = SlowReads::of(lock);
     let before = Cookie::now();
@@ -123,11 +106,13 @@ fn block(
         threads: knobs.threads,
         elapsed: report.elapsed,
     };
-    session.put(fmt!("BenchmarkPercpuRead/lock={}", lock.name()))?;
-    match spacing {
-        Some(spacing) => session.put(fmt!("/threads={}/spacing={spacing}ms", knobs.threads))?,
-        None => session.put(fmt!("/threads={}/spacing=none", knobs.threads))?,
-    }
+    session.put(fmt!(
+        "BenchmarkPercpuRead/lock={}/threads={}/ratio={}/gap={}",
+        lock.name(),
+        knobs.threads,
+        knobs.ratio,
+        knobs.gap
+    ))?;
     session.put(fmt!(
         " {measures} {round} block {writes} writes {normal} grace-periods {expedited} expedited"
     ))?;
@@ -243,16 +228,16 @@ impl Job for Reads {
 /// Writes at a distance until it is joined.
 struct Writer {
     lock: Arc<Subject>,
-    spacing: Delta,
+    gap: Delta,
     writes: Atomic<u64>,
 }
 
 impl Writer {
-    fn start(lock: &Arc<Subject>, spacing: u32) -> Result<(Arc<Self>, Kthread<Self>)> {
+    fn start(lock: &Arc<Subject>, gap: u32) -> Result<(Arc<Self>, Kthread<Self>)> {
         let body = Arc::new(
             Self {
                 lock: lock.clone(),
-                spacing: Delta::from_millis(spacing.into()),
+                gap: Delta::from_millis(gap.into()),
                 writes: Atomic::new(0),
             },
             GFP_KERNEL,
@@ -269,8 +254,8 @@ impl Body for Writer {
         while !kthread::should_stop() {
             drop(self.lock.write());
             writes = writes.wrapping_add(1);
-            if self.spacing > Delta::ZERO {
-                fsleep(self.spacing);
+            if self.gap > Delta::ZERO {
+                fsleep(self.gap);
             }
         }
         // Relaxed: read when the thread has been joined.

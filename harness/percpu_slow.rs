@@ -4,9 +4,21 @@
 //! takes the fast path?
 //!
 //! The gate is entered once for the whole block. Of the workers, which have no CPU of their own, the
-//! first writes, the second shuts readers out together with the third, two of three of the rest read
-//! and one tries to. All leave again at once, so that what happens between a count and the next look
-//! at a word happens as often as can be.
+//! first writes, three read and two try to. Two more, if there are so many, shut readers out together,
+//! and all others read. All leave again at once, so that what happens between a count and the next
+//! look at a word happens as often as can be.
+//!
+//! ```text
+//! reader              writer               without A or D: both in
+//!   count up            claim
+//!   A                   D
+//!   claimed? no: in     sum 0? yes: in
+//!
+//! reader              writer               without E or F: the writer sleeps for good
+//!   count down          slot = me, asleep
+//!   E                   F
+//!   slot? wake          sum 0? no: sleep
+//! ```
 
 use super::{
     bench::Session,
@@ -51,7 +63,7 @@ use kernel::{
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "percpu_slow",
     check: |knobs| {
-        // A writer, a pair of excluders, two readers and one that tries.
+        // A writer, three readers and two that try.
         if knobs.threads < 6 {
             return Err(EINVAL);
         }
@@ -158,8 +170,8 @@ impl Role {
     fn of(index: u32) -> Self {
         match index {
             0 => Self::Write,
-            1 | 2 => Self::Exclude,
-            other if other % 3 == 2 => Self::Try,
+            4 | 5 => Self::Try,
+            6 | 7 => Self::Exclude,
             _ => Self::Read,
         }
     }

@@ -5,9 +5,11 @@
 //! A thread takes the lock for writing and waits for a while, over and over: the series' example was
 //! a probe that is switched on and off. On each CPU runs a bystander, a thread that gives way to
 //! all others and only watches how much of its time it loses. Expedited grace periods interrupt
-//! each CPU: a write is soon done, but at the bystanders' expense.
+//! each CPU: a write is soon done, but at the bystanders' expense. What they lose when there is
+//! nothing to see, `lock_busted` shows.
 //!
-//! A block without a lock shows what bystanders lose when there is nothing to see.
+//! What counts of grace periods are those that a write waited for, one in taking the lock and one in
+//! giving it up at most. The system has more: those that callbacks wait for, and those of others.
 
 use super::{
     bench::Session,
@@ -19,6 +21,7 @@ use super::{
     knobs::Knobs,
     locks::LockType,
     scenario::{
+        blocks_of_rounds,
         play_rounds,
         Measures,
         Scenario, //
@@ -52,12 +55,8 @@ use kernel::{
     }, //
 };
 
-/// Milliseconds between two writes.
-const SPACINGS: [u32; 5] = [0, 1, 5, 20, 100];
-/// The same where there is no lock.
-const QUIET_SPACING: u32 = 20;
-/// Longest time of a block, in nanoseconds.
-const BUDGET_NS: u64 = 10_000_000_000;
+/// The warm-up need not be as long: its operations at most.
+const WARM_UP: u64 = 20;
 /// Shorter gaps in a bystander's time are its own loop's, in nanoseconds.
 const GAP_NS: u64 = 5_000;
 
@@ -65,11 +64,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     name: "percpu_toggle",
     // All combinations make sense; there is one thread.
     check: |_| Ok(()),
-    blocks: |knobs| {
-        let locks = knobs.locks.indices().count() as u64;
-        let rounds = u64::from(knobs.blocks).saturating_add(1);
-        rounds.saturating_mul(locks)
-    },
+    blocks: blocks_of_rounds,
     run,
 };
 
@@ -78,42 +73,29 @@ fn run(knobs: &Knobs, session: &Session<'_>) -> Result {
         threads: 1,
         ..*knobs
     };
-    block(&alone, session, None, QUIET_SPACING, 0)?;
     play_rounds(&alone, session, |lock, round| {
-        for spacing in SPACINGS {
-            block(&alone, session, Some(lock), spacing, round)?;
-            if session.stopped() {
-                break;
-            }
-        }
-        Ok(())
+        block(&alone, session, lock, round)
     })
 }
 
 /// One block: a new lock, a writer at its pace.
-fn block(
-    knobs: &Knobs,
-    session: &Session<'_>,
-    lock: Option<&LockType>,
-    spacing: u32,
-    round: u32,
-) -> Result {
+fn block(knobs: &Knobs, session: &Session<'_>, lock: &LockType, round: u32) -> Result {
+    let most = if round == 0 { WARM_UP } else { u64::MAX };
     let toggle = Toggle {
-        lock: lock.map(LockType::create).transpose()?,
-        // The warm-up need not be as long.
-        ops: if round == 0 && lock.is_some() {
-            knobs.ops.min(20)
-        } else {
-            knobs.ops
-        },
-        spacing: Delta::from_millis(spacing.into()),
+        lock: lock.create()?,
+        ops: knobs.ops.min(most),
+        gap: Delta::from_millis(knobs.gap.into()),
     };
     let bystanders = Bystander::start()?;
     let before = Cookie::now();
     let report = crew::run(toggle, knobs, session)?;
     let (normal, expedited) = Cookie::now().since(&before);
     let loss = Loss::of(bystanders);
-    let ops = report.tally.ops;
+    let Tally {
+        ops,
+        in_lock,
+        waits,
+    } = report.tally;
     session.count_ops(ops);
     if session.stopped() {
         return Ok(());
@@ -121,13 +103,15 @@ fn block(
     let measures = Measures {
         ops,
         threads: 1,
-        elapsed: report.tally.in_lock,
+        elapsed: in_lock,
     };
     // Each by the second and CPU, but time, which is in parts of a million.
     let per_second = |n: u64| n.saturating_mul(1_000_000) / (loss.watched / 1000).max(1);
     session.put(fmt!(
-        "BenchmarkPercpuToggle/lock={}/threads=1/spacing={spacing}ms {measures} {round} block {normal} grace-periods {expedited} expedited {} lost-ppm {} switches/s {} interrupts/s {} longest-gap-ns\n",
-        lock.map_or("none", LockType::name),
+        "BenchmarkPercpuToggle/lock={}/threads=1/gap={} {measures} {round} block {} run-ns {waits} waits {normal} grace-periods {expedited} expedited {} lost-ppm {} switches/s {} interrupts/s {} longest-gap-ns\n",
+        lock.name(),
+        knobs.gap,
+        report.elapsed,
         per_second(loss.lost) / 1000,
         per_second(loss.switches),
         per_second(loss.interrupts),
@@ -137,39 +121,45 @@ fn block(
 
 /// The job of a block.
 struct Toggle {
-    /// `None`: only the pace.
-    lock: Option<Subject>,
+    lock: Subject,
     ops: u64,
-    spacing: Delta,
+    gap: Delta,
 }
 
+#[derive(Default)]
 struct Tally {
     ops: u64,
     /// Nanoseconds spent in the lock's functions.
     in_lock: u64,
+    /// How many of these calls lasted for a whole grace period.
+    waits: u64,
+}
+
+impl Tally {
+    /// Notes the time of a call, and whether it waited for a grace period.
+    fn watch<T>(&mut self, call: impl FnOnce() -> T) -> T {
+        let (cookie, began) = (Cookie::now(), clock::now_ns());
+        let value = call();
+        let took = clock::now_ns().saturating_sub(began);
+        self.in_lock = self.in_lock.saturating_add(took);
+        self.waits = self.waits.saturating_add(u64::from(cookie.is_over()));
+        value
+    }
 }
 
 impl Job for Toggle {
     type Tally = Tally;
 
     fn work(&self, seat: &Seat<'_>) -> Tally {
-        let begin = clock::now_ns();
         seat.measure(|| {
-            let mut tally = Tally { ops: 0, in_lock: 0 };
+            let mut tally = Tally::default();
             while tally.ops < self.ops && !seat.stopped() {
-                let before = clock::now_ns();
-                if let Some(lock) = &self.lock {
-                    drop(lock.write());
-                }
-                let now = clock::now_ns();
-                tally.in_lock = tally.in_lock.saturating_add(now.saturating_sub(before));
+                let hold = tally.watch(|| self.lock.write());
+                tally.watch(|| drop(hold));
                 tally.ops = tally.ops.wrapping_add(1);
                 seat.progress(tally.ops);
-                if now.saturating_sub(begin) > BUDGET_NS {
-                    break;
-                }
-                if self.spacing > Delta::ZERO {
-                    fsleep(self.spacing);
+                if self.gap > Delta::ZERO {
+                    fsleep(self.gap);
                 }
             }
             tally
@@ -179,6 +169,7 @@ impl Job for Toggle {
     fn add(total: &mut Tally, other: Tally) {
         total.ops = total.ops.saturating_add(other.ops);
         total.in_lock = total.in_lock.saturating_add(other.in_lock);
+        total.waits = total.waits.saturating_add(other.waits);
     }
 }
 

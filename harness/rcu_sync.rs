@@ -2,11 +2,25 @@
 
 //! Scenario `rcu_sync`: does the gate keep its word about grace periods?
 //!
-//! One worker enters and leaves, twice in each round, at random distances within a grace period. The
-//! other watches. RCU itself says whether a grace period has passed since a point in time: one has
+//! All workers but the last enter and leave, twice in each round, at random distances within a grace
+//! period. The last one watches. RCU itself says whether a grace period has passed since a point in time: one has
 //! when an enter returns that found the gate idle, and one has since the latest exit when the gate
 //! is idle again. An enter that follows an exit closely finds readers still off their fast path, and
 //! does not wait.
+//!
+//! ```text
+//! player              RCU                 watcher
+//!   exit, cookie 1
+//!                       grace period 1
+//!   enter, no wait
+//!   exit, cookie 2
+//!                       end of 1            idle? Not yet: cookie 2 is not over
+//!                       grace period 2
+//!                       end of 2            idle? It may be
+//!   cookie 3
+//!   enter               grace period 3
+//!   cookie 3 is over
+//! ```
 
 use super::{
     bench::Session,
@@ -60,7 +74,7 @@ const GAP_US: u32 = 2_000;
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "rcu_sync",
-    // All combinations make sense; there are two threads.
+    // All combinations make sense; there are two threads at least.
     check: |_| Ok(()),
     blocks: |knobs| u64::from(knobs.blocks).saturating_add(1),
     run,
@@ -78,8 +92,8 @@ fn run(knobs: &Knobs, session: &Session<'_>) -> Result {
 }
 
 fn block(knobs: &Knobs, session: &Session<'_>, round: u32) -> Result {
-    let pair = Knobs {
-        threads: 2,
+    let crowd = Knobs {
+        threads: knobs.threads.max(2),
         ..*knobs
     };
     let script = Script {
@@ -87,14 +101,14 @@ fn block(knobs: &Knobs, session: &Session<'_>, round: u32) -> Result {
             pin_init!(Stage {
                 gate <- RcuSync::new(),
                 latest <- new_mutex!(None),
-                over: Atomic::new(false),
+                players: Atomic::new(crowd.threads.wrapping_sub(1)),
             }),
             GFP_KERNEL,
         )?,
-        knobs: pair,
+        knobs: crowd,
         round,
     };
-    let report = crew::run(script, &pair, session)?;
+    let report = crew::run(script, &crowd, session)?;
     // Two, since the first may find the replay.
     rcu::barrier();
     rcu::barrier();
@@ -117,11 +131,12 @@ fn block(knobs: &Knobs, session: &Session<'_>, round: u32) -> Result {
     }
     let measures = Measures {
         ops: tally.rounds,
-        threads: 1,
+        threads: crowd.threads.wrapping_sub(1),
         elapsed: report.elapsed,
     };
     session.put(fmt!(
-        "BenchmarkRcuSync/lock=rcu_sync/threads=1 {measures} {round} block {} early-enters {} early-idles {} idles {} cold-enters {} close-enters {} quick-enters\n",
+        "BenchmarkRcuSync/lock=rcu_sync/threads={} {measures} {round} block {} early-enters {} early-idles {} idles {} cold-enters {} close-enters {} quick-enters\n",
+        crowd.threads,
         tally.early_enter,
         tally.early_idle,
         tally.idles,
@@ -139,8 +154,8 @@ struct Stage {
     /// Taken right before the latest exit, under the lock.
     #[pin]
     latest: Mutex<Option<Cookie>>,
-    /// No exit follows.
-    over: Atomic<bool>,
+    /// Workers that have not done their rounds: without one no exit follows.
+    players: Atomic<u32>,
 }
 
 impl Stage {
@@ -185,10 +200,10 @@ impl Job for Script {
 
     fn work(&self, seat: &Seat<'_>) -> Tally {
         seat.measure(|| {
-            if seat.index() == 0 {
+            if seat.index() != seat.threads().wrapping_sub(1) {
                 let tally = self.play(seat);
                 // Relaxed: the watcher only ends by it.
-                self.stage.over.store(true, Relaxed);
+                self.stage.players.fetch_sub(1, Relaxed);
                 tally
             } else {
                 self.watch(seat)
@@ -212,7 +227,8 @@ impl Script {
     /// Enters and leaves.
     fn play(&self, seat: &Seat<'_>) -> Tally {
         let stage = &*self.stage;
-        let mut rng = Rng::new(self.knobs.seed, self.round.into());
+        let stream = u64::from(self.round) << 32 | u64::from(seat.index());
+        let mut rng = Rng::new(self.knobs.seed, stream);
         let mut gap = || {
             let us = rng.up_to(GAP_US);
             if us != 0 {
@@ -221,7 +237,8 @@ impl Script {
         };
         let mut tally = Tally::default();
         while tally.rounds < self.knobs.ops && !seat.stopped() {
-            let (idle, before) = (stage.is_idle(), Cookie::now());
+            // In this order: who enters from idle, maybe faster than us, does so after the cookie.
+            let (before, idle) = (Cookie::now(), stage.is_idle());
             stage.gate.enter();
             if idle {
                 tally.cold = tally.cold.wrapping_add(1);
@@ -257,7 +274,7 @@ impl Script {
         let mut tally = Tally::default();
         let mut was_idle = true;
         // Relaxed: nothing follows from it.
-        while !stage.over.load(Relaxed) && !seat.stopped() {
+        while stage.players.load(Relaxed) != 0 && !seat.stopped() {
             {
                 // No exit comes between the two looks.
                 let latest = stage.latest.lock();

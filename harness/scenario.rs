@@ -14,6 +14,7 @@ use super::{
     mmap_storm,
     order,
     osq,
+    percpu_irq,
     percpu_life,
     percpu_read,
     percpu_slow,
@@ -48,7 +49,7 @@ pub(super) struct Scenario {
 }
 
 /// All of them; the first is chosen at the start.
-pub(super) static SCENARIOS: [Scenario; 17] = [
+pub(super) static SCENARIOS: &[Scenario] = &[
     rwsem_mix::SCENARIO,
     mmap_storm::STORM,
     mmap_storm::SLEEPING_READERS,
@@ -60,6 +61,7 @@ pub(super) static SCENARIOS: [Scenario; 17] = [
     freeze3::SCENARIO,
     percpu_slow::SCENARIO,
     percpu_life::SCENARIO,
+    percpu_irq::SCENARIO,
     rcu_sync::SCENARIO,
     ref_storm::SCENARIO,
     ref_walk::SCENARIO,

@@ -54,6 +54,8 @@ declares() {
 		return 1
 	fi
 	of_family() { echo "$locks"; }
+	matching() { echo "$locks"; }
+	matching_not() { echo "$locks"; }
 	# shellcheck disable=SC1090 # any of them
 	. "$1"
 	for extent in quick full; do
