@@ -1037,7 +1037,10 @@ mod tests {
             Kthread,
             Placement, //
         },
-        percpu_alloc::FAIL_NEXT,
+        percpu_alloc::{
+            FAIL_NEXT,
+            LIVE, //
+        },
         rcu::{
             self,
             Cookie, //
@@ -1194,19 +1197,24 @@ mod tests {
     fn failed_init_can_be_freed_and_repeated() -> Result {
         let mut memory = KBox::new(MaybeUninit::<Lock>::zeroed(), GFP_KERNEL)?;
         let slot = memory.as_mut_ptr();
+        // Relaxed: unit tests run one by one.
+        let live = LIVE.load(Relaxed);
         // SAFETY: Zeroed at first, then what `init_at` and `free_at` leave; the box stays.
         unsafe {
             Lock::free_at(slot);
             FAIL_NEXT.store(true, Relaxed);
             let failed = Lock::init_at(slot, c"klocks_percpu_test", static_lock_class!());
             assert!(matches!(failed, Err(e) if e == ENOMEM));
+            assert!(LIVE.load(Relaxed) == live);
             Lock::free_at(slot);
             Lock::init_at(slot, c"klocks_percpu_test", static_lock_class!())?;
             (*slot).down_write();
             (*slot).up_write();
+            assert!(LIVE.load(Relaxed) == live + 1);
             Lock::free_at(slot);
             Lock::free_at(slot);
         }
+        assert!(LIVE.load(Relaxed) == live);
         Ok(())
     }
 

@@ -38,6 +38,9 @@ unsafe impl Sync for Counter {}
 /// Makes the next allocation fail, once.
 #[cfg(CONFIG_KUNIT = "y")]
 pub(crate) static FAIL_NEXT: Atomic<bool> = Atomic::new(false);
+/// How many counters have memory.
+#[cfg(CONFIG_KUNIT = "y")]
+pub(crate) static LIVE: Atomic<i64> = Atomic::new(0);
 
 impl Counter {
     /// A counter that has no memory, which is also what zeroed memory is.
@@ -72,6 +75,8 @@ impl Counter {
         if parts.is_null() {
             return Err(ENOMEM);
         }
+        #[cfg(CONFIG_KUNIT = "y")]
+        LIVE.fetch_add(1, Relaxed);
         // INVARIANT: Just allocated, of that size.
         Ok(Self(parts.cast()))
     }
@@ -109,6 +114,8 @@ impl Counter {
 
 impl Drop for Counter {
     fn drop(&mut self) {
+        #[cfg(CONFIG_KUNIT = "y")]
+        LIVE.fetch_sub(i64::from(self.is_some()), Relaxed);
         // SAFETY: Owned by the invariant; null is allowed.
         unsafe { bindings::free_percpu(self.0.cast()) };
     }

@@ -3,17 +3,25 @@
 #
 # The per-CPU rwsem and its gate: exclusion and wake-ups with all readers on the slow path; grace periods,
 # as many as must be and no more; locks that are freed at once, and the module unloaded at once.
-# For long runs: KLOCKS_SECONDS=60 ./percpu.sh (seconds of the first test, 5 by default)
+#
+# Knobs for longer runs, with their defaults: KLOCKS_SECONDS=3 of each test on the slow path, KLOCKS_ROUNDS=30
+# of the gate and of locks that are freed at once, KLOCKS_WRITES=200 at a distance, KLOCKS_UNLOADS=5.
+# KLOCKS_ONLY names the one group of tests to run, see the list at the end.
 
 cd "$(dirname "$0")" || exit
 . ./lib.sh
 
-seconds=${KLOCKS_SECONDS:-5}
-rounds=${KLOCKS_ROUNDS:-100}
+seconds=${KLOCKS_SECONDS:-3}
+rounds=${KLOCKS_ROUNDS:-30}
+writes=${KLOCKS_WRITES:-200}
+unloads=${KLOCKS_UNLOADS:-5}
+only=${KLOCKS_ONLY:-}
+events=$klocks/events/percpu_rwsem
+suites=/sys/module/kunit/parameters/filter_glob
 
 # run_done KNOB=VALUE...
 run_done() {
-	set_knobs skew=0 pin=0 check=1 blocks=1 seed=1 load=1 think=0 "$@" && put $bench/run 1 && is_state "done" && return
+	set_knobs skew=0 pin=0 check=1 blocks=1 seed=1 load=1 think=0 gap=0 threads=2 ratio=1:1 "$@" && put $bench/run 1 && is_state "done" && return
 	grep '^failure' $bench/results | sed 's/^/# /'
 	return 1
 }
@@ -29,18 +37,34 @@ value() {
 		END { print sum + 0 }' $bench/results
 }
 
+# largest UNIT LINE_PATTERN: the largest such value.
+largest() {
+	awk -v unit="$1" -v pattern="$2" '
+		$0 ~ pattern { for (i = 3; i < NF; i += 2) if ($(i + 1) == unit && $i > most) most = $i }
+		END { printf "%.0f\n", most }' $bench/results
+}
+
+# at_most LIMIT WHAT COUNT
+at_most() {
+	ktap_print_msg "$3 $2"
+	[ "$3" -le "$1" ]
+}
+
 # Short blocks, as many as fit in. A worker that is not woken is found by the harness.
 slow_mode() {
-	set_knobs scenario=percpu_slow threads=6 ops=1000 blocks=10000 load=3 think=5 seed=1 skew=0 && put $bench/run start &&
+	set_knobs scenario=percpu_slow "threads=$1" ops=1000 blocks=10000 load=3 think=5 seed=1 skew=0 && put $bench/run start &&
 		sleep "$seconds" || return 1
 	put $bench/stop 1
 	is_state stopped "done" || return 1
 	awk '/^BenchmarkPercpuSlow/ { n++; bad += $9 + $11 } END { print "# " n " blocks"; exit !n || bad }' $bench/results
 }
 
+# gate_is_honest THREADS IDLES: with so many returns to idle at least.
 gate_is_honest() {
-	run_done scenario=rcu_sync "ops=$rounds" && [ "$(value early-enters RcuSync)" = 0 ] &&
-		[ "$(value early-idles RcuSync)" = 0 ] && [ "$(value idles RcuSync)" -gt 0 ] &&
+	run_done scenario=rcu_sync "threads=$1" "ops=$rounds" || return 1
+	ktap_print_msg "$(value cold-enters RcuSync) enters from idle, $(value idles RcuSync) times idle again"
+	[ "$(value early-enters RcuSync)" = 0 ] &&
+		[ "$(value early-idles RcuSync)" = 0 ] && [ "$(value idles RcuSync)" -ge "$2" ] &&
 		[ "$(value cold-enters RcuSync)" -gt 0 ]
 }
 
@@ -58,34 +82,120 @@ cold_writes_pay() {
 
 # Three with gates of their own, one with a common one; the system may add some.
 freeze() {
-	run_done scenario=freeze3 ops=20 || return 1
+	run_done scenario=freeze3 ops=10 || return 1
 	own=$(value grace-periods Freeze3/lock=percpu_rwsem/)
 	shared=$(value grace-periods Freeze3/lock=percpu_rwsem.shared/)
-	ktap_print_msg "20 freezes: $own grace periods with three gates, $shared with one"
-	[ "$shared" -ge 20 ] && [ "$own" -ge 60 ] && [ "$shared" -lt "$own" ]
+	ktap_print_msg "10 freezes: $own grace periods with three gates, $shared with one"
+	[ "$shared" -ge 10 ] && [ "$own" -ge 30 ] && [ "$shared" -lt "$own" ]
 }
 
+# Writes that follow each other faster than grace periods: the first waits, and who else comes after a pause
+# of the guest.
+close_writes() {
+	run_done scenario=percpu_toggle lock=percpu_rwsem "ops=$writes" "gap=$1" &&
+		at_most 3 "grace periods waited for in $(value ops PercpuToggle) writes" "$(value waits PercpuToggle)"
+}
+
+# Writes that come alone wait for one each, in taking the lock.
+lone_writes() {
+	run_done scenario=percpu_toggle lock=percpu_rwsem ops=10 gap=100 &&
+		at_most 10 "grace periods waited for in 10 writes" "$(value waits PercpuToggle)"
+}
+
+# Callbacks that wait for company, as RCU's lazy ones do, would take ten seconds.
 lives() {
-	run_done scenario=percpu_life "lock=$1" threads=2 "ops=$2"
+	run_done scenario=percpu_life "lock=$1" threads=2 "ops=$2" &&
+		at_most 8000000000 "ns for a free at most" "$(largest longest-free-ns PercpuLife)"
 }
 
-# Each unload comes with callbacks of the gates pending.
+# The lock is given up in interrupts, between the counts of a task on the same CPU.
+interrupts() {
+	run_done scenario=percpu_irq ops=1000000 || return 1
+	ktap_print_msg "$(value handed-over PercpuIrq) reads given up by the timer, $(value writes PercpuIrq) writes"
+	[ "$(value handed-over PercpuIrq)" -gt 1 ] && [ "$(value writes PercpuIrq)" -gt 0 ]
+}
+
+tasks() {
+	[ ! -w /sys/kernel/slab/task_struct/shrink ] || echo 1 >/sys/kernel/slab/task_struct/shrink
+	awk '$1 == "task_struct" { print $2 }' /proc/slabinfo
+}
+
+# Waiters whose threads end right after, and newcomers that are faster than those in the queue: a waker that
+# kept a reference to a task whenever it lets nobody in would leave hundreds.
+#
+#	holder			first in queue		newcomer
+#	give up			asleep
+#							claim
+#	claim for the first
+#	fails: no reference
+#							give up
+#							claim for the first
+#							reference, wake
+#				in, give up, exit	reference dropped
+stolen_grants() {
+	put $klocks/events/reset 1
+	before=$(tasks)
+	run_done scenario=rwsem_mix lock=percpu_rwsem threads=4 ratio=1:2 load=2 think=20 ops=300 blocks=40 || return 1
+	get $events/grant_stolen
+	stolen=$got
+	get $events/grant
+	ktap_print_msg "$got grants, $stolen that someone was faster than"
+	[ "$got" -gt 0 ] && [ "$stolen" -gt 0 ] || return 1
+	for _ in 1 2 3 4 5; do
+		sleep 0.3
+		after=$(tasks)
+		[ "$after" -gt $((before + 30)) ] || break
+	done
+	at_most $((before + 30)) "task structures, $before before" "$after"
+}
+
+# Each unload comes with callbacks of the gates pending. The unit tests, which run at each load, need not.
 unload_under_load() {
+	if [ -w $suites ]; then
+		echo none >$suites
+		trap 'echo "*" >$suites; finish' EXIT
+	fi
 	for _ in $(seq "$1"); do
 		set_knobs scenario=rwsem_mix lock=percpu_rwsem threads=2 ratio=10:1 load=1 ops=1000000 blocks=1 skew=0 pin=0 check=1 &&
 			put $bench/run start && sleep 0.05 && put $bench/stop 1 && unload && load || return 1
 	done
 }
 
-ktap_set_plan 10
-ktap_test_result "slow path: excludes and loses no wake-up for $seconds s" slow_mode
-ktap_test_result "gate: keeps its word about grace periods" gate_is_honest
-ktap_test_result "warm writes need no grace periods" warm_writes
-ktap_test_result "percpu_rwsem.sync: two grace periods a write" cold_writes_pay sync grace-periods 40
-ktap_test_result "percpu_rwsem.expedited: two expedited ones" cold_writes_pay expedited expedited 40
-ktap_test_result "percpu_rwsem.mb: one grace period a write" cold_writes_pay mb grace-periods 20
-ktap_test_result "three locks behind a gate: a third of the grace periods" freeze
-ktap_test_result "percpu_rwsem: freed at once" lives percpu_rwsem "$rounds"
-ktap_test_result "percpu_rwsem.mb: freed at once" lives percpu_rwsem.mb 10
-ktap_test_result "module unloaded at once, 10 times" unload_under_load 10
+# group | test | command
+tests="slow|slow path: excludes and loses no wake-up for $seconds s|slow_mode 6
+exclude|slow path: the same with excluders|slow_mode 9
+gate|gate: keeps its word about grace periods|gate_is_honest 2 1
+gate|gate: the same with three who enter|gate_is_honest 4 0
+write|warm writes need no grace periods|warm_writes
+write|writes back to back wait for three at most|close_writes 0
+write|writes at 1 ms wait for three at most|close_writes 1
+write|writes at 100 ms wait for one each|lone_writes
+write|percpu_rwsem.sync: two grace periods a write|cold_writes_pay sync grace-periods 40
+write|percpu_rwsem.expedited: two expedited ones|cold_writes_pay expedited expedited 40
+write|percpu_rwsem.mb: one grace period a write|cold_writes_pay mb grace-periods 20
+freeze|three locks behind a gate: a third of the grace periods|freeze
+irq|percpu_rwsem: given up in interrupts|interrupts
+stolen|percpu_rwsem: grants that come too late leave nothing|stolen_grants
+life|percpu_rwsem: freed at once, $rounds times|lives percpu_rwsem $rounds
+life|percpu_rwsem.mb: freed at once|lives percpu_rwsem.mb 10
+unload|module unloaded at once, $unloads times|unload_under_load $unloads"
+
+# lacks GROUP: prints what this kernel lacks for these tests, or fails.
+lacks() {
+	[ "$1" = stolen ] && ! { [ -r /proc/slabinfo ] && [ -r /sys/kernel/debug/lock_event_counts ]; } &&
+		echo "the kernel does not count"
+}
+
+[ -z "$only" ] || tests=$(echo "$tests" | grep "^$only|")
+ktap_set_plan "$(echo "$tests" | wc -l)"
+while IFS='|' read -r group test command; do
+	if reason=$(lacks "$group"); then
+		ktap_test_skip "$test ($reason)"
+	else
+		# shellcheck disable=SC2086 # words are wanted
+		ktap_test_result "$test" $command
+	fi
+done <<END
+$tests
+END
 ktap_finished
