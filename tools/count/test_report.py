@@ -128,6 +128,31 @@ class Guests(unittest.TestCase):
         values = self.counts().units("write", "rwsem", 0)
         self.assertEqual((values["wakes/sleep"], values["wakes/writer-sleep"]), (23 / 5, 10))
 
+    def test_gaps_are_told(self):
+        self.write(self.pair())
+        counts = self.counts()
+        lines = []
+        report.gaps(counts, lines.append)
+        self.assertEqual(lines, [])
+        counts.threads["2W"] = 2
+        counts.cells["2W", "rwsem_c"][0]["ops"] = 1000
+        counts.cells["write", "rwsem_xadd.base"][0]["ops"] = 3
+        report.gaps(counts, lines.append)
+        self.assertEqual(
+            lines,
+            [
+                "rwsem_xadd.base is not counted in 2W: no cell has it",
+                "rwsem_xadd.base has other numbers of operations than its peer in write (3 of 10)",
+            ],
+        )
+
+    def test_what_scenarios_count(self):
+        line = result("rwsem", 1, **{"grace-periods": 20})
+        self.write([(line, [f"{MODULE:x} - {tally(insns=10)}"])])
+        values = self.counts().units("write", "rwsem", 0)
+        self.assertEqual(values["grace-periods/op"], 2)
+        self.assertNotIn("expedited/op", values)
+
     def test_every_lock_is_counted(self):
         self.write(self.pair())
         counts = self.counts()
@@ -139,11 +164,11 @@ class Guests(unittest.TestCase):
 
     def test_inlined_into_the_harness(self):
         blocks = self.pair()
-        blocks[2][1].append(f"{MODULE + 0x104:x} - {tally(insns=10)}")
+        blocks[2][1].append(f"{MODULE + 0x104:x} - {tally(insns=200)}")
         self.write(blocks)
         with self.assertRaises(report.Unusable) as caught:
             report.scoreboard(self.counts(), [], lambda line: None)
-        self.assertIn("4.00 instructions", str(caught.exception))
+        self.assertIn("23.00 instructions", str(caught.exception))
 
     def test_self_test(self):
         self.write(self.pair())
@@ -182,7 +207,8 @@ class Parts(unittest.TestCase):
             "_RNvNtCsgAbC_11klocks_main3osq4lock": "lock",
             "_RNvNtNtCsgAbC_11klocks_main4kapi6wake_q5drain": "wake",
             "_RNvMNtNtCsgAbC_11klocks_main4kapi11percpu_peerNtB2_18PercpuRwSemaphore9down_read": "lock",
-            "_RNvMs_NtNtCsgAbC_11klocks_main7harness9ref_stormINtB4_5StormNtNtNtB8_4kapi7lockref8CLockRefE4pairB8_": "lock",
+            "_RINvNtNtCsgAbC_11klocks_main7harness9ref_storm4pairNtNtNtB6_4kapi7lockref8CLockRefEB6_": "lock",
+            "_RNvMs_NtNtCsgAbC_11klocks_main7harness9ref_stormINtB4_5StormNtNtNtB8_4kapi7lockref8CLockRefE4holdB8_": "lock",
             "_RNvMs_NtNtCsgAbC_11klocks_main7harness9ref_stormINtB4_5StormNtNtNtB8_4kapi7lockref8CLockRefE8measuredB8_": "harness",
             "_RINvNtCs8_4core3ptr13drop_in_placeNtNtCsgAbC_11klocks_main7harness5TableEB1_": "harness",
             "_RNvNtCsgAbC_11klocks_main6_2fast1f": "lock",
