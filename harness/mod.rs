@@ -8,6 +8,8 @@
 //! ([`torture`]).
 
 mod bench;
+#[cfg(CONFIG_KUNIT = "y")]
+mod cases;
 mod checks;
 mod counted;
 mod crew;

@@ -126,11 +126,17 @@ impl<B: Body> Kthread<B> {
         unsafe { bindings::wake_up_process(self.task.as_ptr()) };
     }
 
-    /// Whether the thread has gone to sleep and nobody has woken it since: a hint.
+    /// Whether the thread has gone to sleep, off its CPU, and nobody has woken it since: a hint.
     pub(crate) fn is_asleep(&self) -> bool {
-        // SAFETY: We hold a reference. The field changes under us, as volatile as in C.
-        let state = unsafe { (&raw const (*self.task.as_ptr()).__state).read_volatile() };
-        state != bindings::TASK_RUNNING
+        let task = self.task.as_ptr();
+        // SAFETY: We hold a reference. The fields change under us, as volatile as in C.
+        let (on_cpu, state) = unsafe {
+            (
+                (&raw const (*task).on_cpu).read_volatile(),
+                (&raw const (*task).__state).read_volatile(),
+            )
+        };
+        on_cpu == 0 && state != bindings::TASK_RUNNING
     }
 
     /// Lets the thread run on `cpus` only, as far as these are there.
