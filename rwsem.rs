@@ -48,78 +48,20 @@
 //! - A writer does not hold the wait lock when it tries for a lock that is taken.
 //! - The policies change where spinning ends; [`C73`] does as C does.
 
-use crate::{
-    kapi::{
-        annotate::{
-            DepMap,
-            Mode, //
-        },
-        events::{
-            events,
-            Events, //
-        },
-        preempt::{
-            self,
-            PreemptDisabled,
-            PreemptGuard, //
-        },
-        raw_spinlock::{
-            Interrupts,
-            Irq, //
-        },
-        task::{
-            self,
-            Sleep,
-            Task, //
-        },
-        wake_q::WakeQ, //
-    },
-    osq::Osq,
-    semaphore::Protocol,
-    spin::{
-        self,
-        Owner,
-        OwnerWord,
-        Patience,
-        Spinnable,
-        Spun,
-        Try, //
-    },
-    waiters::{
-        Event,
-        Kind,
-        Readers,
-        WaitGuard,
-        WaitQueue,
-        Waiter, //
-    }, //
-};
-use core::{
-    marker::PhantomData,
-    pin::Pin, //
-};
-use kernel::{
+use crate::semaphore::{
+    self,
     prelude::*,
-    processor::cpu_relax,
-    sync::{
-        atomic::{
-            ordering::Ordering,
-            Acquire,
-            Atomic,
-            Relaxed,
-            Release, //
-        },
-        barrier::{
-            self,
-            smp_mb, //
-        },
-        LockClassKey, //
-    }, //
+    Policy as _, //
 };
+use kernel::processor::cpu_relax;
 
-/// A value of the count.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Count(i64);
+semaphore! {
+    /// The lock: 32 bytes without debug options. Count and owner share a line and come first, where
+    /// the kernel's hung-task report looks for them.
+    RwSem,
+    /// A value of the count.
+    Count
+}
 
 /// A writer has the lock.
 const WRITER: i64 = 1 << 0;
@@ -244,38 +186,10 @@ pub struct Features {
     mark_if_absent: bool,
 }
 
-/// A variant of the lock, as a type: what is off costs nothing.
-pub trait Policy: Send + Sync + 'static {
-    /// The name under which the harness knows it.
-    const NAME: &'static CStr;
+/// A variant of this lock.
+pub trait Policy: semaphore::Policy<Features = Features> {}
 
-    /// What it does.
-    const FEATURES: Features;
-
-    /// Counts what happens in the slow paths.
-    #[doc(hidden)]
-    const EVENTS: &'static Events<Event>;
-}
-
-/// Declares policies.
-macro_rules! policies {
-    ($(
-        $(#[$doc:meta])*
-        $policy:ident = $name:literal: $features:expr;
-    )*) => {$(
-        $(#[$doc])*
-        pub struct $policy;
-
-        impl Policy for $policy {
-            const NAME: &'static CStr = $name;
-            const FEATURES: Features = $features;
-            const EVENTS: &'static Events<Event> = {
-                static EVENTS: Events<Event> = events!(Event);
-                &EVENTS
-            };
-        }
-    )*};
-}
+impl<P: semaphore::Policy<Features = Features>> Policy for P {}
 
 policies! {
     /// As C in 7.3.
@@ -308,31 +222,6 @@ policies! {
     };
 }
 
-/// Whom to wake.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Wake {
-    /// Whoever waits longest.
-    Any,
-    /// Readers only.
-    Readers,
-    /// Readers only, and the waker itself is one: no writer can have the lock.
-    ReadersBesideUs,
-}
-
-/// The lock: 32 bytes without debug options. Count and owner share a line and come first, where
-/// the kernel's hung-task report looks for them.
-#[pin_data]
-#[repr(C)]
-pub struct RwSem<P: Policy> {
-    count: Atomic<i64>,
-    owner: OwnerWord,
-    #[pin]
-    queue: WaitQueue,
-    #[pin]
-    dep_map: DepMap,
-    _policy: PhantomData<P>,
-}
-
 impl<P: Policy> Spinnable for RwSem<P> {
     const UNKNOWN: bool = true;
     const FOLLOW: bool = true;
@@ -340,13 +229,8 @@ impl<P: Policy> Spinnable for RwSem<P> {
     const RESCHED: bool = true;
 
     #[inline(always)]
-    fn osq(&self) -> &Osq {
-        self.queue.osq()
-    }
-
-    #[inline(always)]
-    fn owner(&self) -> &OwnerWord {
-        &self.owner
+    fn spin_words(&self) -> (&OwnerWord, &Osq) {
+        (&self.owner, self.queue.osq())
     }
 
     #[inline(always)]
@@ -363,40 +247,6 @@ impl<P: Policy> Spinnable for RwSem<P> {
 }
 
 impl<P: Policy> RwSem<P> {
-    /// A free lock, known to lockdep by `name` and `key`.
-    pub fn new(name: &'static CStr, key: Pin<&'static LockClassKey>) -> impl PinInit<Self, Error> {
-        try_pin_init!(Self {
-            count: Atomic::new(Count::FREE.0),
-            owner: OwnerWord::new(),
-            queue <- WaitQueue::new(),
-            dep_map <- DepMap::new(name, key),
-            _policy: PhantomData,
-        })
-    }
-
-    /// Whether someone has the lock or waits for it: a hint.
-    pub fn is_locked(&self) -> bool {
-        self.load() != Count::FREE
-    }
-
-    /// Whether someone sleeps for the lock: a hint.
-    pub fn is_contended(&self) -> bool {
-        self.queue.is_contended()
-    }
-
-    #[inline(always)]
-    fn load(&self) -> Count {
-        // Relaxed: who acts on it does so by a read-modify-write that decides.
-        Count(self.count.load(Relaxed))
-    }
-
-    /// Adds to the count, which is `(before, after)`.
-    #[inline(always)]
-    fn add<O: Ordering>(&self, bias: i64, ordering: O) -> (Count, Count) {
-        let before = self.count.fetch_add(bias, ordering);
-        (Count(before), Count(before.wrapping_add(bias)))
-    }
-
     /// Changes the count to what `step` makes of it.
     fn update(&self, step: impl Fn(Count) -> Count) {
         let mut count = self.load();
@@ -404,21 +254,6 @@ impl<P: Policy> RwSem<P> {
         while let Err(now) = self.count.cmpxchg(count.0, step(count).0, Relaxed) {
             count = Count(now);
         }
-    }
-
-    /// Takes the lock by the transition `step`, as long as that allows it.
-    #[inline(always)]
-    fn try_take(&self, step: impl Fn(Count) -> Option<Count>) -> bool {
-        let mut count = self.load();
-        while let Some(new) = step(count) {
-            // ORDERING: Acquire pairs with the release in `up_read`, `up_write` and
-            // `downgrade_write`.
-            match self.count.cmpxchg(count.0, new.0, Acquire) {
-                Ok(_) => return true,
-                Err(now) => count = Count(now),
-            }
-        }
-        false
     }
 
     /// Takes a lock that is free and that nobody waits for.
@@ -528,7 +363,7 @@ impl<P: Policy> RwSem<P> {
 
     fn spin_for_write(&self) -> bool {
         let spun = spin::optimistic_spin(self, |pin| {
-            if self.try_take(Count::try_write_spinning) {
+            if self.try_take(Count::try_write_spinning).is_ok() {
                 self.owner.set(Owner::writer(Task::current()), pin);
                 return Try::Taken;
             }
@@ -539,16 +374,10 @@ impl<P: Policy> RwSem<P> {
                 Try::Held
             }
         });
-        P::EVENTS.inc(match spun {
-            Spun::Taken => Event::OptLock,
-            Spun::GaveUp => Event::OptFail,
-            Spun::Exhausted => {
-                self.owner.set_nonspinnable();
-                Event::ReaderSpinExhausted
-            }
-            Spun::Promised => Event::OptHandoff,
-            Spun::NotTried => Event::OptNospin,
-        });
+        if spun == Spun::Exhausted {
+            self.owner.set_nonspinnable();
+        }
+        P::EVENTS.inc(spin_event(spun, Event::OptLock));
         spun == Spun::Taken
     }
 
@@ -662,21 +491,6 @@ impl<P: Policy> RwSem<P> {
         self.wake_from(self.queue.lock_irqsave(), Wake::Any);
     }
 
-    /// Wakes from the ring after a downgrade.
-    #[cold]
-    #[inline(never)]
-    fn wake_readers_beside_us(&self) {
-        self.wake_from(self.queue.lock_irqsave(), Wake::ReadersBesideUs);
-    }
-
-    /// Wakes `whom` from the ring, after unlocking it.
-    fn wake_from<I: Interrupts>(&self, mut ring: WaitGuard<'_, I>, whom: Wake) {
-        let mut wakes = WakeQ::new();
-        self.mark_wake(&mut ring, whom, &mut wakes);
-        drop(ring);
-        wakes.wake_all();
-    }
-
     /// After a waiter was entered, with `count` the word since: collects into `wakes` who can go
     /// on, if no writer has the lock.
     fn mark_wake_if_unlocked(
@@ -696,6 +510,35 @@ impl<P: Policy> RwSem<P> {
         }
     }
 
+    /// Adds a reader's share on behalf of the first waiter, a reader, unless a writer has the lock;
+    /// then asks for a handoff if the reader has waited for long.
+    fn claim_read<I: Interrupts>(&self, ring: &mut WaitGuard<'_, I>) -> bool {
+        // ORDERING: Acquire pairs with the release in `up_write`, on behalf of the readers.
+        let (before, _) = self.add(READER, Acquire);
+        let Some(first) = ring.first() else {
+            return false;
+        };
+        if !before.has_writer() {
+            // Spinners learn early that readers have the lock.
+            self.mark_reader_as(first.task(), &preempt::disable());
+            return true;
+        }
+        let mut bias = -READER;
+        if first.has_waited_long() {
+            if !before.has_handoff() {
+                bias += HANDOFF;
+                P::EVENTS.inc(Event::RlockHandoff);
+            }
+            // INVARIANT: 2 and 3.
+            ring.promise_to_first();
+        }
+        // Relaxed: undoes, publishes nothing.
+        self.add(bias, Relaxed);
+        false
+    }
+}
+
+impl<P: Policy> Wakes for RwSem<P> {
     /// Collects into `wakes` who can go on: the first waiter if it is a writer, else readers, which
     /// are granted the lock.
     fn mark_wake<I: Interrupts>(&self, ring: &mut WaitGuard<'_, I>, whom: Wake, wakes: &mut WakeQ) {
@@ -735,33 +578,6 @@ impl<P: Policy> RwSem<P> {
         P::EVENTS.add(Event::WakeReader, batch.readers);
         ring.grant_readers(batch.readers, wakes);
     }
-
-    /// Adds a reader's share on behalf of the first waiter, a reader, unless a writer has the lock;
-    /// then asks for a handoff if the reader has waited for long.
-    fn claim_read<I: Interrupts>(&self, ring: &mut WaitGuard<'_, I>) -> bool {
-        // ORDERING: Acquire pairs with the release in `up_write`, on behalf of the readers.
-        let (before, _) = self.add(READER, Acquire);
-        let Some(first) = ring.first() else {
-            return false;
-        };
-        if !before.has_writer() {
-            // Spinners learn early that readers have the lock.
-            self.mark_reader_as(first.task(), &preempt::disable());
-            return true;
-        }
-        let mut bias = -READER;
-        if first.has_waited_long() {
-            if !before.has_handoff() {
-                bias += HANDOFF;
-                P::EVENTS.inc(Event::RlockHandoff);
-            }
-            // INVARIANT: 2 and 3.
-            ring.promise_to_first();
-        }
-        // Relaxed: undoes, publishes nothing.
-        self.add(bias, Relaxed);
-        false
-    }
 }
 
 /// Data under the lock to use.
@@ -771,13 +587,10 @@ pub type RwSemaphore<T> = crate::rwlock::Locked<T, RwSem<Rwsem>>;
 // reader is let in only with its share in the count and no writer's bit there. Acquire when
 // taking, release when giving up, as the module documentation says.
 unsafe impl<P: Policy> Protocol for RwSem<P> {
+    type Count = Count;
+
     fn init(name: &'static CStr, key: Pin<&'static LockClassKey>) -> impl PinInit<Self, Error> {
         Self::new(name, key)
-    }
-
-    #[inline(always)]
-    fn dep_map(&self) -> &DepMap {
-        &self.dep_map
     }
 
     #[inline(always)]
@@ -795,7 +608,7 @@ unsafe impl<P: Policy> Protocol for RwSem<P> {
     #[inline(always)]
     fn try_read_lock(&self) -> bool {
         let pin = preempt::disable();
-        let taken = self.try_take(Count::try_read);
+        let taken = self.try_take(Count::try_read).is_ok();
         if taken {
             self.mark_reader(&pin);
         }

@@ -48,78 +48,18 @@
 //! - Killable and interruptible forms, which 3.16 lacks. Who leaves the ring from its head looks
 //!   at the new head: readers behind a writer that is gone may be able to join the holders.
 
-use crate::{
-    kapi::{
-        annotate::{
-            DepMap,
-            Mode, //
-        },
-        events::{
-            events,
-            Events, //
-        },
-        preempt::{
-            self,
-            PreemptDisabled,
-            PreemptGuard, //
-        },
-        raw_spinlock::{
-            Interrupts,
-            Irq, //
-        },
-        task::{
-            self,
-            Sleep,
-            Task, //
-        },
-        wake_q::WakeQ, //
-    },
-    osq::Osq,
-    semaphore::Protocol,
-    spin::{
-        self,
-        Owner,
-        OwnerWord,
-        Patience,
-        Spinnable,
-        Spun,
-        Try, //
-    },
-    waiters::{
-        Event,
-        Kind,
-        Readers,
-        WaitGuard,
-        WaitQueue,
-        Waiter, //
-    }, //
-};
-use core::{
-    marker::PhantomData,
-    pin::Pin, //
-};
-use kernel::{
+use crate::semaphore::{
+    self,
     prelude::*,
-    sync::{
-        atomic::{
-            ordering::Ordering,
-            Acquire,
-            Atomic,
-            Full,
-            Relaxed,
-            Release, //
-        },
-        barrier::{
-            self,
-            smp_mb, //
-        },
-        LockClassKey, //
-    }, //
+    Policy as _, //
 };
 
-/// A value of the count.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Count(i64);
+semaphore! {
+    /// The lock: 32 bytes without debug options. Count and owner share a line and come first.
+    RwSem,
+    /// A value of the count.
+    Count
+}
 
 /// The low half: how many are active, or try to be.
 const ACTIVE_MASK: i64 = 0xffff_ffff;
@@ -131,8 +71,6 @@ const WAITING_BIAS: i64 = -(1 << 32);
 const WRITE_BIAS: i64 = WAITING_BIAS + 1;
 
 impl Count {
-    const FREE: Self = Self(0);
-
     /// How many have the lock, or have left a bias there that they are going to undo.
     #[inline(always)]
     fn active(self) -> u64 {
@@ -251,48 +189,14 @@ pub struct Features {
     writers_respin: bool,
 }
 
-/// A stage of the lock, as a type: what is off costs nothing.
-pub trait Policy: Send + Sync + 'static {
-    /// The name under which the harness knows it.
-    const NAME: &'static CStr;
+/// A stage of this lock.
+pub trait Policy: semaphore::Policy<Features = Features> {}
 
-    /// What it does.
-    const FEATURES: Features;
+impl<P: semaphore::Policy<Features = Features>> Policy for P {}
 
-    /// Counts what happens in the slow paths.
-    #[doc(hidden)]
-    const EVENTS: &'static Events<Event>;
-}
-
-/// Declares policies, each as another one with some features changed.
-macro_rules! policies {
-    ($(
-        $(#[$doc:meta])*
-        $policy:ident = $name:literal: $parent:ident { $($feature:ident: $value:expr,)* }
-    )*) => {$(
-        $(#[$doc])*
-        pub struct $policy;
-
-        impl Policy for $policy {
-            const NAME: &'static CStr = $name;
-            const FEATURES: Features = Features {
-                $($feature: $value,)*
-                ..<$parent as Policy>::FEATURES
-            };
-            const EVENTS: &'static Events<Event> = {
-                static EVENTS: Events<Event> = events!(Event);
-                &EVENTS
-            };
-        }
-    )*};
-}
-
-/// No spinning: what 3.16 is on machines that cannot tell whether an owner runs.
-pub struct Nospin;
-
-impl Policy for Nospin {
-    const NAME: &'static CStr = c"rwsem_xadd.nospin";
-    const FEATURES: Features = Features {
+policies! {
+    /// No spinning: what 3.16 is on machines that cannot tell whether an owner runs.
+    Nospin = c"rwsem_xadd.nospin": Features {
         writers_spin: false,
         spin_on_unknown: false,
         resched_after_spin: true,
@@ -302,34 +206,31 @@ impl Policy for Nospin {
         readers_spin: false,
         writers_respin: false,
     };
-    const EVENTS: &'static Events<Event> = {
-        static EVENTS: Events<Event> = events!(Event);
-        &EVENTS
-    };
-}
 
-policies! {
     /// Linux 3.16, the "before" of the series: a writer spins if the owner is known and runs; a
     /// writer that was woken and finds the lock taken sleeps again.
-    Base = c"rwsem_xadd.base": Nospin {
+    Base = c"rwsem_xadd.base": Features {
         writers_spin: true,
-    }
+        ..Nospin::FEATURES
+    };
 
     /// 1/7: no reschedule when a spin ends, since the task has the lock or is about to sleep.
     ///
     /// Review: "actively harmful", it delays whoever is to run here by an unknown time. Withdrawn;
     /// nothing is built on it.
-    P1 = c"rwsem_xadd.p1": Base {
+    P1 = c"rwsem_xadd.p1": Features {
         resched_after_spin: false,
-    }
+        ..Base::FEATURES
+    };
 
     /// 2/7: assume that spinning is worth it unless proved otherwise, so also if no owner is known.
     ///
     /// Review: that had just been taken out because xfs_repair, whose readers hold the lock for
     /// long, became five times slower; p4 is the answer. 5.3 has it, bounded by time.
-    P2 = c"rwsem_xadd.p2": Base {
+    P2 = c"rwsem_xadd.p2": Features {
         spin_on_unknown: true,
-    }
+        ..Base::FEATURES
+    };
 
     /// 3/7: two checks before waking. Under the wait lock, a known writer means that the lock was
     /// stolen, and its unlock will wake. In unlock, with a spinner present, the wait lock is only
@@ -337,72 +238,70 @@ policies! {
     ///
     /// Merged in 3.20 (the second check), found to miss wake-ups and repaired in 4.14 by the
     /// barrier that `wake` has here; removed in 5.3, since a handoff needs every wake-up.
-    P3 = c"rwsem_xadd.p3": P2 {
+    P3 = c"rwsem_xadd.p3": Features {
         check_before_wake: true,
-    }
+        ..P2::FEATURES
+    };
 
     /// 4/7: readers mark the owner word, and a spinner bears with readers for 100 turns.
     ///
     /// Review disliked a fixed number of turns and the store to the owner word on each read lock;
     /// see the three variants. 4.8 has the mark.
-    P4 = c"rwsem_xadd.p4": P3 {
+    P4 = c"rwsem_xadd.p4": Features {
         reader_mark: ReaderMark::Always,
         patience: Patience::Turns(100),
-    }
+        ..P3::FEATURES
+    };
 
     /// [`P4`] with what the author then proposed: 16 turns in a row without a change of the count.
-    P4_16 = c"rwsem_xadd.p4_16": P4 {
+    P4_16 = c"rwsem_xadd.p4_16": Features {
         patience: Patience::UnchangedTurns(16),
-    }
+        ..P4::FEATURES
+    };
 
     /// [`P4`] with a limit in time, as the reviewer wished and as 5.3 has it.
-    P4Time = c"rwsem_xadd.p4_time": P4 {
+    P4Time = c"rwsem_xadd.p4_time": Features {
         patience: Patience::Time,
-    }
+        ..P4::FEATURES
+    };
 
     /// [`P4`] with the reviewer's alternative to the mark: no writer known and the lock taken.
     ///
     /// The two words are read one after the other. A writer between its count and its owner word
     /// is taken for readers, and costs the spinner a turn; readers that leave between the two
     /// reads cost nothing, since the spinner then tries for the lock anyway.
-    P4Null = c"rwsem_xadd.p4_null": P4 {
+    P4Null = c"rwsem_xadd.p4_null": Features {
         reader_mark: ReaderMark::Inferred,
-    }
+        ..P4::FEATURES
+    };
 
     /// 6/7: readers spin too. (5/7 only moves code.)
     ///
     /// 5.3 has it, 5.11 took it out again: readers that spin come in small groups between writers,
     /// readers that queue all at once.
-    P6 = c"rwsem_xadd.p6": P4 {
+    P6 = c"rwsem_xadd.p6": Features {
         readers_spin: true,
-    }
+        ..P4::FEATURES
+    };
 
     /// 7/7: a woken writer that finds the lock taken leaves the queue and spins, and enters at the
     /// tail when it gets nothing.
-    P7 = c"rwsem_xadd.p7": P6 {
+    P7 = c"rwsem_xadd.p7": Features {
         writers_respin: true,
-    }
+        ..P6::FEATURES
+    };
 
     /// 1/7 to 7/7 as mailed: the series' "after".
-    Posted = c"rwsem_xadd.posted": P7 {
+    Posted = c"rwsem_xadd.posted": Features {
         resched_after_spin: false,
-    }
+        ..P7::FEATURES
+    };
 
     /// The lock to use: the series without what review has rejected.
-    Xadd = c"rwsem_xadd": P7 {
+    Xadd = c"rwsem_xadd": Features {
         reader_mark: ReaderMark::IfAbsent,
-    }
-}
-
-/// Whom to wake.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Wake {
-    /// Whoever waits longest.
-    Any,
-    /// Readers only.
-    Readers,
-    /// Readers only, and the waker itself is one: no writer can have the lock.
-    ReadersBesideUs,
+        ..P7::FEATURES
+    };
 }
 
 /// How a writer's sleep ended.
@@ -413,19 +312,6 @@ enum Woken {
     ToSpin,
 }
 
-/// The lock: 32 bytes without debug options. Count and owner share a line and come first.
-#[pin_data]
-#[repr(C)]
-pub struct RwSem<P: Policy> {
-    count: Atomic<i64>,
-    owner: OwnerWord,
-    #[pin]
-    queue: WaitQueue,
-    #[pin]
-    dep_map: DepMap,
-    _policy: PhantomData<P>,
-}
-
 impl<P: Policy> Spinnable for RwSem<P> {
     const UNKNOWN: bool = P::FEATURES.spin_on_unknown;
     const FOLLOW: bool = false;
@@ -433,13 +319,8 @@ impl<P: Policy> Spinnable for RwSem<P> {
     const RESCHED: bool = P::FEATURES.resched_after_spin;
 
     #[inline(always)]
-    fn osq(&self) -> &Osq {
-        self.queue.osq()
-    }
-
-    #[inline(always)]
-    fn owner(&self) -> &OwnerWord {
-        &self.owner
+    fn spin_words(&self) -> (&OwnerWord, &Osq) {
+        (&self.owner, self.queue.osq())
     }
 
     #[inline(always)]
@@ -461,55 +342,6 @@ impl<P: Policy> Spinnable for RwSem<P> {
 }
 
 impl<P: Policy> RwSem<P> {
-    /// A free lock, known to lockdep by `name` and `key`.
-    pub fn new(name: &'static CStr, key: Pin<&'static LockClassKey>) -> impl PinInit<Self, Error> {
-        try_pin_init!(Self {
-            count: Atomic::new(Count::FREE.0),
-            owner: OwnerWord::new(),
-            queue <- WaitQueue::new(),
-            dep_map <- DepMap::new(name, key),
-            _policy: PhantomData,
-        })
-    }
-
-    /// Whether someone has the lock, or has just tried to: a hint.
-    pub fn is_locked(&self) -> bool {
-        self.load() != Count::FREE
-    }
-
-    /// Whether someone sleeps for the lock: a hint.
-    pub fn is_contended(&self) -> bool {
-        self.queue.is_contended()
-    }
-
-    #[inline(always)]
-    fn load(&self) -> Count {
-        // Relaxed: who acts on it does so by a read-modify-write that decides.
-        Count(self.count.load(Relaxed))
-    }
-
-    /// Adds to the count, which is `(before, after)`.
-    #[inline(always)]
-    fn add<O: Ordering>(&self, bias: i64, ordering: O) -> (Count, Count) {
-        let before = self.count.fetch_add(bias, ordering);
-        (Count(before), Count(before.wrapping_add(bias)))
-    }
-
-    /// Takes the lock by the transition `step`, as long as that allows it. The word before.
-    #[inline]
-    fn try_take(&self, step: impl Fn(Count) -> Option<Count>) -> Option<Count> {
-        let mut count = self.load();
-        while let Some(new) = step(count) {
-            // ORDERING: Acquire pairs with the release in `up_read`, `up_write` and
-            // `downgrade_write`.
-            match self.count.cmpxchg(count.0, new.0, Acquire) {
-                Ok(_) => return Some(count),
-                Err(now) => count = Count(now),
-            }
-        }
-        None
-    }
-
     /// Takes the lock as a writer by the transition `step`, and enters the owner in the same
     /// preempt-off region.
     #[inline]
@@ -518,7 +350,7 @@ impl<P: Policy> RwSem<P> {
         pin: &PreemptDisabled,
         step: impl Fn(Count) -> Option<Count>,
     ) -> Option<Count> {
-        let before = self.try_take(step)?;
+        let before = self.try_take(step).ok()?;
         self.owner.set(Owner::writer(Task::current()), pin);
         Some(before)
     }
@@ -591,7 +423,7 @@ impl<P: Policy> RwSem<P> {
     /// A spinning reader's try for the lock.
     fn try_read_spinning(&self, pin: &PreemptDisabled) -> bool {
         loop {
-            if let Some(before) = self.try_take(Count::try_read_spinning) {
+            if let Ok(before) = self.try_take(Count::try_read_spinning) {
                 self.mark_reader(pin);
                 if before.is_free_with_waiters() {
                     P::EVENTS.inc(Event::Steal);
@@ -689,12 +521,7 @@ impl<P: Policy> RwSem<P> {
 
     /// Counts how a spin ended, with `taken` for the lock; whether it was.
     fn count_spin(&self, spun: Spun, taken: Event) -> bool {
-        P::EVENTS.inc(match spun {
-            Spun::Taken => taken,
-            Spun::GaveUp | Spun::Promised => Event::OptFail,
-            Spun::Exhausted => Event::ReaderSpinExhausted,
-            Spun::NotTried => Event::OptNospin,
-        });
+        P::EVENTS.inc(spin_event(spun, taken));
         spun == Spun::Taken
     }
 
@@ -800,21 +627,27 @@ impl<P: Policy> RwSem<P> {
         self.wake_from(self.queue.lock_irqsave(), Wake::Any);
     }
 
-    /// Wakes from the ring after a downgrade.
-    #[cold]
-    #[inline(never)]
-    fn wake_readers_beside_us(&self) {
-        self.wake_from(self.queue.lock_irqsave(), Wake::ReadersBesideUs);
+    /// Adds a reader's share on behalf of the first reader in the ring, unless a writer has the
+    /// lock.
+    fn claim_read(&self) -> bool {
+        loop {
+            // ORDERING: Acquire pairs with the release in `up_write`, on behalf of the readers.
+            let (before, _) = self.add(READ_BIAS, Acquire);
+            if before.reader_can_be_granted() {
+                return true;
+            }
+            // Relaxed: undoes, publishes nothing.
+            let (_, after) = self.add(-READ_BIAS, Relaxed);
+            if after.is_active() {
+                return false;
+            }
+            // The writer gave the lock up between the two, and saw our share as someone active:
+            // waking is left to us.
+        }
     }
+}
 
-    /// Wakes `whom` from the ring, after unlocking it.
-    fn wake_from<I: Interrupts>(&self, mut ring: WaitGuard<'_, I>, whom: Wake) {
-        let mut wakes = WakeQ::new();
-        self.mark_wake(&mut ring, whom, &mut wakes);
-        drop(ring);
-        wakes.wake_all();
-    }
-
+impl<P: Policy> Wakes for RwSem<P> {
     /// Collects into `wakes` who can go on: the first waiter if it is a writer, else all readers
     /// before the first writer, which are granted the lock.
     fn mark_wake<I: Interrupts>(&self, ring: &mut WaitGuard<'_, I>, whom: Wake, wakes: &mut WakeQ) {
@@ -850,25 +683,6 @@ impl<P: Policy> RwSem<P> {
         P::EVENTS.add(Event::WakeReader, batch.readers);
         ring.grant_readers(batch.readers, wakes);
     }
-
-    /// Adds a reader's share on behalf of the first reader in the ring, unless a writer has the
-    /// lock.
-    fn claim_read(&self) -> bool {
-        loop {
-            // ORDERING: Acquire pairs with the release in `up_write`, on behalf of the readers.
-            let (before, _) = self.add(READ_BIAS, Acquire);
-            if before.reader_can_be_granted() {
-                return true;
-            }
-            // Relaxed: undoes, publishes nothing.
-            let (_, after) = self.add(-READ_BIAS, Relaxed);
-            if after.is_active() {
-                return false;
-            }
-            // The writer gave the lock up between the two, and saw our share as someone active:
-            // waking is left to us.
-        }
-    }
 }
 
 /// Data under the lock to use.
@@ -878,13 +692,10 @@ pub type RwSemaphoreXadd<T> = crate::rwlock::Locked<T, RwSem<Xadd>>;
 // only while none is; whoever's attempt fails is not let in. Acquire when taking, release when
 // giving up, as the module documentation says.
 unsafe impl<P: Policy> Protocol for RwSem<P> {
+    type Count = Count;
+
     fn init(name: &'static CStr, key: Pin<&'static LockClassKey>) -> impl PinInit<Self, Error> {
         Self::new(name, key)
-    }
-
-    #[inline(always)]
-    fn dep_map(&self) -> &DepMap {
-        &self.dep_map
     }
 
     #[inline(always)]
@@ -904,7 +715,7 @@ unsafe impl<P: Policy> Protocol for RwSem<P> {
     #[inline(always)]
     fn try_read_lock(&self) -> bool {
         let pin = Self::pin_for_mark();
-        let taken = self.try_take(Count::try_read).is_some();
+        let taken = self.try_take(Count::try_read).is_ok();
         if let (true, Some(pin)) = (taken, &pin) {
             self.mark_reader(pin);
         }

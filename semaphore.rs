@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The entry points of both read-write semaphores: the protocol's operations, with what debuggers
-//! are told around them.
+//! What both read-write semaphores have in common: their words and their entry points, which are the
+//! protocol's operations with what debuggers are told around them.
 //!
 //! C counterpart: the second half of [`kernel/locking/rwsem.c`](srctree/kernel/locking/rwsem.c).
 //!
-//! A file of a semaphore has the protocol ([`Protocol`]); whatever is the same for all of them
-//! stands here: lockdep's annotations, `might_sleep`, the forms for nesting and for locks that one
-//! task takes and another gives up. All of that is empty on kernels without those options.
+//! A file of a semaphore has the protocol ([`Protocol`]): what the count means, who may have the
+//! lock, whom to wake. Whatever is the same for all of them stands here: the words ([`Words`]), what
+//! a variant is ([`Policy`]), lockdep's annotations, `might_sleep`, the forms for nesting and for
+//! locks that one task takes and another gives up. All annotations are empty on kernels without
+//! those options.
 //!
 //! The functions are not inlined: each lock has one copy of each, as in C, so that a module that
 //! takes locks in many places does not carry the fast path in each.
@@ -20,18 +22,321 @@ use crate::{
             Mode,
             Taking, //
         },
-        task::Sleep, //
+        events::Events,
+        raw_spinlock::Interrupts,
+        task::Sleep,
+        wake_q::WakeQ, //
     },
     rwlock::{
         RawRwLock,
         RawRwSem, //
+    },
+    spin::{
+        OwnerWord,
+        Spun, //
+    },
+    waiters::{
+        Event,
+        WaitGuard,
+        WaitQueue,
+        Wake, //
     }, //
 };
-use core::pin::Pin;
+use core::{
+    marker::PhantomData,
+    ops::Deref,
+    pin::Pin, //
+};
 use kernel::{
     prelude::*,
-    sync::LockClassKey, //
+    sync::{
+        atomic::{
+            ordering::Ordering,
+            Acquire,
+            Atomic,
+            Relaxed, //
+        },
+        LockClassKey, //
+    }, //
 };
+
+/// What the file of a semaphore is written in.
+pub(crate) mod prelude {
+    pub(crate) use super::{
+        policies,
+        semaphore,
+        spin_event,
+        Protocol,
+        Wakes,
+        Word,
+        Words, //
+    };
+    pub(crate) use crate::{
+        kapi::{
+            annotate::Mode,
+            events::{
+                events,
+                Events, //
+            },
+            preempt::{
+                self,
+                PreemptDisabled,
+                PreemptGuard, //
+            },
+            raw_spinlock::{
+                Interrupts,
+                Irq, //
+            },
+            task::{
+                self,
+                Sleep,
+                Task, //
+            },
+            wake_q::WakeQ, //
+        },
+        osq::Osq,
+        spin::{
+            self,
+            Owner,
+            OwnerWord,
+            Patience,
+            Spinnable,
+            Spun,
+            Try, //
+        },
+        waiters::{
+            Event,
+            Kind,
+            Readers,
+            WaitGuard,
+            Waiter,
+            Wake, //
+        }, //
+    };
+    pub(crate) use core::{
+        marker::PhantomData,
+        ops::Deref,
+        pin::Pin, //
+    };
+    pub(crate) use kernel::{
+        prelude::*,
+        sync::{
+            atomic::{
+                Acquire,
+                Full,
+                Relaxed,
+                Release, //
+            },
+            barrier::{
+                self,
+                smp_mb, //
+            },
+            LockClassKey, //
+        }, //
+    };
+}
+
+/// A variant of a semaphore, as a type: what is off costs nothing.
+pub trait Policy: Send + Sync + 'static {
+    /// What variants of this semaphore can differ in.
+    type Features;
+
+    /// The name under which the harness knows it.
+    const NAME: &'static CStr;
+
+    /// What it does.
+    const FEATURES: Self::Features;
+
+    /// Counts what happens in the slow paths.
+    #[doc(hidden)]
+    const EVENTS: &'static Events<Event>;
+}
+
+/// Declares policies of a semaphore whose file has a type `Features`.
+macro_rules! policies {
+    ($(
+        $(#[$doc:meta])*
+        $policy:ident = $name:literal: $features:expr;
+    )*) => {$(
+        $(#[$doc])*
+        pub struct $policy;
+
+        impl $crate::semaphore::Policy for $policy {
+            type Features = Features;
+
+            const NAME: &'static CStr = $name;
+            const FEATURES: Features = $features;
+            const EVENTS: &'static Events<Event> = {
+                static EVENTS: Events<Event> = events!(Event);
+                &EVENTS
+            };
+        }
+    )*};
+}
+pub(crate) use policies;
+
+/// A value of a semaphore's count.
+pub trait Word: Copy {
+    /// The value as a number.
+    fn raw(self) -> i64;
+
+    /// The value that is this number.
+    fn from_raw(raw: i64) -> Self;
+}
+
+/// The words of a semaphore with a count `C`: 32 bytes without debug options. Count and owner share a
+/// line and come first, where the kernel's hung-task report looks for them.
+#[pin_data]
+#[repr(C)]
+pub struct Words<C> {
+    pub(crate) count: Atomic<i64>,
+    pub(crate) owner: OwnerWord,
+    #[pin]
+    pub(crate) queue: WaitQueue,
+    #[pin]
+    pub(crate) dep_map: DepMap,
+    _count: PhantomData<C>,
+}
+
+impl<C: Word> Words<C> {
+    /// Those of a free lock, known to lockdep by `name` and `key`.
+    pub(crate) fn new(
+        name: &'static CStr,
+        key: Pin<&'static LockClassKey>,
+    ) -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            count: Atomic::new(0),
+            owner: OwnerWord::new(),
+            queue <- WaitQueue::new(),
+            dep_map <- DepMap::new(name, key),
+            _count: PhantomData,
+        })
+    }
+
+    /// Whether someone has the lock, waits for it, or has just tried to take it: a hint.
+    pub fn is_locked(&self) -> bool {
+        self.load().raw() != 0
+    }
+
+    /// Whether someone sleeps for the lock: a hint.
+    pub fn is_contended(&self) -> bool {
+        self.queue.is_contended()
+    }
+
+    #[inline(always)]
+    pub(crate) fn load(&self) -> C {
+        // Relaxed: who acts on it does so by a read-modify-write that decides.
+        C::from_raw(self.count.load(Relaxed))
+    }
+
+    /// Adds to the count, which is `(before, after)`.
+    #[inline(always)]
+    pub(crate) fn add<O: Ordering>(&self, bias: i64, ordering: O) -> (C, C) {
+        let before = self.count.fetch_add(bias, ordering);
+        (C::from_raw(before), C::from_raw(before.wrapping_add(bias)))
+    }
+
+    /// Takes the lock by the transition `step`, as long as that allows it: the word before, or the
+    /// one with which it does not.
+    #[inline(always)]
+    pub(crate) fn try_take(&self, step: impl Fn(C) -> Option<C>) -> Result<C, C> {
+        let mut count = self.load();
+        while let Some(new) = step(count) {
+            // ORDERING: Acquire pairs with the release in `read_unlock`, `write_unlock` and
+            // `downgrade`.
+            match self.count.cmpxchg(count.raw(), new.raw(), Acquire) {
+                Ok(_) => return Ok(count),
+                Err(now) => count = C::from_raw(now),
+            }
+        }
+        Err(count)
+    }
+}
+
+/// Declares the semaphore of a file, which has a trait `Policy`: its type, and that of its count.
+macro_rules! semaphore {
+    ($(#[$doc:meta])* $semaphore:ident, $(#[$count_doc:meta])* $count:ident) => {
+        $(#[$doc])*
+        #[pin_data]
+        #[repr(transparent)]
+        pub struct $semaphore<P: Policy> {
+            #[pin]
+            words: Words<$count>,
+            _policy: PhantomData<P>,
+        }
+
+        impl<P: Policy> $semaphore<P> {
+            /// A free lock, known to lockdep by `name` and `key`.
+            pub fn new(
+                name: &'static CStr,
+                key: Pin<&'static LockClassKey>,
+            ) -> impl PinInit<Self, Error> {
+                try_pin_init!(Self {
+                    words <- Words::new(name, key),
+                    _policy: PhantomData,
+                })
+            }
+        }
+
+        impl<P: Policy> Deref for $semaphore<P> {
+            type Target = Words<$count>;
+
+            #[inline(always)]
+            fn deref(&self) -> &Words<$count> {
+                &self.words
+            }
+        }
+
+        $(#[$count_doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub struct $count(i64);
+
+        impl Word for $count {
+            #[inline(always)]
+            fn raw(self) -> i64 {
+                self.0
+            }
+
+            #[inline(always)]
+            fn from_raw(raw: i64) -> Self {
+                Self(raw)
+            }
+        }
+    };
+}
+pub(crate) use semaphore;
+
+/// What the end of a spin is counted as; `taken` is for one with the lock.
+pub(crate) fn spin_event(spun: Spun, taken: Event) -> Event {
+    match spun {
+        Spun::Taken => taken,
+        Spun::GaveUp => Event::OptFail,
+        Spun::Exhausted => Event::ReaderSpinExhausted,
+        Spun::Promised => Event::OptHandoff,
+        Spun::NotTried => Event::OptNospin,
+    }
+}
+
+/// Waking those who wait for a semaphore.
+pub(crate) trait Wakes: Protocol {
+    /// Collects into `wakes` who can go on of those whom `whom` says; readers are granted the lock.
+    fn mark_wake<I: Interrupts>(&self, ring: &mut WaitGuard<'_, I>, whom: Wake, wakes: &mut WakeQ);
+
+    /// Wakes `whom` from the ring, after unlocking it.
+    fn wake_from<I: Interrupts>(&self, mut ring: WaitGuard<'_, I>, whom: Wake) {
+        let mut wakes = WakeQ::new();
+        self.mark_wake(&mut ring, whom, &mut wakes);
+        drop(ring);
+        wakes.wake_all();
+    }
+
+    /// Wakes from the ring after a downgrade.
+    #[cold]
+    #[inline(never)]
+    fn wake_readers_beside_us(&self) {
+        self.wake_from(self.queue.lock_irqsave(), Wake::ReadersBesideUs);
+    }
+}
 
 /// The operations of a read-write semaphore, without annotations.
 ///
@@ -39,13 +344,12 @@ use kernel::{
 ///
 /// As [`RawRwLock`]: whoever has taken the lock for writing by one of these is alone until it
 /// gives the lock up, with acquire and release.
-pub unsafe trait Protocol: Send + Sync + Sized {
+pub unsafe trait Protocol: Deref<Target = Words<Self::Count>> + Send + Sync + Sized {
+    /// Its count.
+    type Count: Word;
+
     /// A free lock.
     fn init(name: &'static CStr, key: Pin<&'static LockClassKey>) -> impl PinInit<Self, Error>;
-
-    /// The lock as lockdep knows it.
-    #[doc(hidden)]
-    fn dep_map(&self) -> &DepMap;
 
     /// Takes the lock for reading. `EINTR` when a signal that `sleep` allows comes first.
     #[doc(hidden)]
@@ -74,7 +378,7 @@ pub unsafe trait Protocol: Send + Sync + Sized {
 #[inline(always)]
 fn down_read<L: Protocol>(lock: &L, sleep: Sleep, subclass: u32) -> Result {
     might_sleep();
-    lock.dep_map()
+    lock.dep_map
         .taking(Mode::Read, Taking::Waits, subclass, || {
             lock.read_lock(sleep)
         })
@@ -83,7 +387,7 @@ fn down_read<L: Protocol>(lock: &L, sleep: Sleep, subclass: u32) -> Result {
 #[inline(always)]
 fn down_write<L: Protocol>(lock: &L, sleep: Sleep, subclass: u32) -> Result {
     might_sleep();
-    lock.dep_map()
+    lock.dep_map
         .taking(Mode::Write, Taking::Waits, subclass, || {
             lock.write_lock(sleep)
         })
@@ -106,12 +410,12 @@ unsafe impl<L: Protocol> RawRwLock for L {
     #[inline(never)]
     fn down_read_trylock(&self) -> Option<()> {
         self.try_read_lock()
-            .then(|| self.dep_map().taken_at_once(Mode::Read))
+            .then(|| self.dep_map.taken_at_once(Mode::Read))
     }
 
     #[inline(never)]
     unsafe fn up_read(&self, _token: ()) {
-        self.dep_map().giving_up();
+        self.dep_map.giving_up();
         self.read_unlock();
     }
 
@@ -123,7 +427,7 @@ unsafe impl<L: Protocol> RawRwLock for L {
 
     #[inline(never)]
     unsafe fn up_write(&self) {
-        self.dep_map().giving_up();
+        self.dep_map.giving_up();
         self.write_unlock();
     }
 }
@@ -149,14 +453,14 @@ unsafe impl<L: Protocol> RawRwSem for L {
     fn down_write_trylock(&self) -> bool {
         let taken = self.try_write_lock();
         if taken {
-            self.dep_map().taken_at_once(Mode::Write);
+            self.dep_map.taken_at_once(Mode::Write);
         }
         taken
     }
 
     #[inline(never)]
     unsafe fn downgrade_write(&self) {
-        self.dep_map().downgrading();
+        self.dep_map.downgrading();
         self.downgrade();
     }
 }

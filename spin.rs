@@ -274,9 +274,8 @@ pub(crate) trait Spinnable {
     /// Whether a reschedule that came due during the spin happens at its end, as it should.
     const RESCHED: bool;
 
-    fn osq(&self) -> &Osq;
-
-    fn owner(&self) -> &OwnerWord;
+    /// Its owner word and its spinners' queue.
+    fn spin_words(&self) -> (&OwnerWord, &Osq);
 
     /// When no writer is known and `owner` is in the owner word: whether readers have the lock,
     /// the count, and how many readers that means.
@@ -295,14 +294,15 @@ pub(crate) fn optimistic_spin<L: Spinnable>(
     lock: &L,
     try_take: impl FnMut(&PreemptDisabled) -> Try,
 ) -> Spun {
+    let (owner, osq) = lock.spin_words();
     let pin = preempt::disable();
-    let end = if lock.is_promised() || !lock.owner().can_spin(L::UNKNOWN, &pin) {
+    let end = if lock.is_promised() || !owner.can_spin(L::UNKNOWN, &pin) {
         Spun::NotTried
-    } else if !lock.osq().lock_unless(&pin, || lock.is_promised()) {
+    } else if !osq.lock_unless(&pin, || lock.is_promised()) {
         Spun::GaveUp
     } else {
         let end = spin_as_head(lock, try_take, &pin);
-        lock.osq().unlock(&pin);
+        osq.unlock(&pin);
         end
     };
     if !L::RESCHED {
@@ -360,9 +360,10 @@ pub(crate) fn spin_on_owner<L: Spinnable>(
     stop: impl Fn() -> bool,
     pin: &PreemptDisabled,
 ) -> Option<Owner> {
-    let first = lock.owner().load();
+    let (word, _) = lock.spin_words();
+    let first = word.load();
     if let Some(writer) = first.as_writer() {
-        while lock.owner().load() == first {
+        while word.load() == first {
             // SAFETY: Invariant 2: the writer was still in the word, with preemption off.
             let runs = unsafe { writer.is_on_cpu(pin) };
             if !runs || task::need_resched() || stop() {
@@ -371,7 +372,7 @@ pub(crate) fn spin_on_owner<L: Spinnable>(
             cpu_relax();
         }
     }
-    let owner = lock.owner().load();
+    let owner = word.load();
     let stop = owner.is_nonspinnable()
         || (!L::FOLLOW && first.as_writer().is_some() && owner != Owner::NONE);
     (!stop).then_some(owner)

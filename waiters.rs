@@ -123,6 +123,17 @@ pub(crate) enum Kind {
     Writer,
 }
 
+/// Whom to wake.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wake {
+    /// Whoever waits longest.
+    Any,
+    /// Readers only.
+    Readers,
+    /// Readers only, and the waker itself is one: no writer can have the lock.
+    ReadersBesideUs,
+}
+
 /// Which readers a wake-up grants the lock to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Readers {

@@ -26,7 +26,8 @@ use crate::{
     osq,
     percpu_rwsem,
     rwsem,
-    rwsem_xadd, //
+    rwsem_xadd,
+    semaphore, //
 };
 use kernel::{
     prelude::*,
@@ -131,14 +132,14 @@ impl LockType {
 macro_rules! rwsem {
     ($lock:ident::$policy:ident) => {
         LockType {
-            name: <$lock::$policy as $lock::Policy>::NAME,
+            name: <$lock::$policy as semaphore::Policy>::NAME,
             family: "rwsem",
             ops: Ops::SEMAPHORE,
-            events: Some(<$lock::$policy as $lock::Policy>::EVENTS),
+            events: Some(<$lock::$policy as semaphore::Policy>::EVENTS),
             sound: true,
             new: || {
                 Subject::semaphore::<$lock::RwSem<$lock::$policy>>((
-                    <$lock::$policy as $lock::Policy>::NAME,
+                    <$lock::$policy as semaphore::Policy>::NAME,
                     static_lock_class!(),
                 ))
             },
