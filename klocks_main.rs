@@ -19,6 +19,7 @@ use kernel::prelude::*;
 mod capi;
 mod harness;
 mod kapi;
+mod layout;
 pub mod lockref;
 mod osq;
 pub mod percpu_rwsem;

@@ -140,6 +140,13 @@ impl Osq {
         self.tail.load(Relaxed) != Code::NONE.0
     }
 
+    /// The CPU that joined last, while someone is head or waits: a hint.
+    pub(crate) fn last_cpu(&self) -> Option<u32> {
+        // Relaxed: as in `is_locked`.
+        let tail = Code(self.tail.load(Relaxed));
+        (tail != Code::NONE).then(|| tail.cpu())
+    }
+
     /// Joins the queue and waits to be its head. `false` when the wait was given up, because this
     /// CPU should run another task or the predecessor's virtual CPU does not run.
     #[must_use = "the head of the queue has to unlock it"]

@@ -224,6 +224,20 @@ impl Block {
     }
 }
 
+/// A lock as someone else sees it.
+pub(crate) struct Look {
+    /// The block word.
+    pub(crate) block: u32,
+    /// A writer has claimed the lock.
+    pub(crate) writer: bool,
+    /// So many excluders have.
+    pub(crate) excluders: u32,
+    /// Tasks queue.
+    pub(crate) waiters: bool,
+    /// The sum of the counts: readers, and those who back out.
+    pub(crate) readers: u32,
+}
+
 /// What a task wants.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -611,6 +625,18 @@ impl<P: Policy, S: GateSource> PercpuRwSem<P, S> {
     /// [`ReaderGate::exit`] go in pairs.
     pub fn gate(&self) -> &S::Gate {
         self.source.gate()
+    }
+
+    /// The lock as someone else sees it; the words are read one after the other.
+    pub(crate) fn look(&self) -> Look {
+        let block = self.load();
+        Look {
+            block: block.0,
+            writer: block.is_written(),
+            excluders: block.0 / EXCLUDER,
+            waiters: block.has_waiters(),
+            readers: self.counts.sum_acquire(),
+        }
     }
 
     /// Whether readers have the lock: a hint.

@@ -45,13 +45,11 @@
 //!
 //! - The wake-up of readers counts and grants in two walks over the ring, where C moves them to
 //!   another list.
-//! - A writer does not hold the wait lock when it tries for a lock that is taken.
 //! - The policies change where spinning ends; [`C73`] does as C does.
 
 use crate::semaphore::{
     self,
-    prelude::*,
-    Policy as _, //
+    prelude::*, //
 };
 use kernel::processor::cpu_relax;
 
@@ -234,10 +232,10 @@ impl<P: Policy> Spinnable for RwSem<P> {
     }
 
     #[inline(always)]
-    fn readers(&self, owner: Owner) -> Option<(i64, u64)> {
-        let count = self.load();
-        let readers = u64::try_from(count.readers()).unwrap_or(0);
-        owner.is_reader().then_some((count.0, readers))
+    fn readers(owner: Owner, count: i64) -> Option<u64> {
+        owner
+            .is_reader()
+            .then(|| u64::try_from(Count(count).readers()).unwrap_or(0))
     }
 
     #[inline(always)]
@@ -352,28 +350,22 @@ impl<P: Policy> RwSem<P> {
         if self.spin_for_write() {
             return Ok(());
         }
-        let waiter = Waiter::new(Kind::Writer);
-        self.enqueue_writer(&waiter);
-        self.dep_map.contended(self, Mode::Write, || {
-            self.sleep_for_write(&waiter, sleep)?;
-            P::EVENTS.inc(Event::Wlock);
-            Ok(())
-        })
+        self.dep_map
+            .contended(self, Mode::Write, || self.sleep_for_write(sleep))
     }
 
     fn spin_for_write(&self) -> bool {
-        let spun = spin::optimistic_spin(self, |pin| {
-            if self.try_take(Count::try_write_spinning).is_ok() {
-                self.owner.set(Owner::writer(Task::current()), pin);
-                return Try::Taken;
-            }
-            let stop = P::FEATURES.head_stops_on_handoff && self.load().has_handoff();
-            if stop {
-                Try::Promised
-            } else {
-                Try::Held
-            }
-        });
+        let spun =
+            spin::optimistic_spin(self, |pin| match self.try_take(Count::try_write_spinning) {
+                Ok(_) => {
+                    self.owner.set(Owner::writer(Task::current()), pin);
+                    Try::Taken
+                }
+                Err(count) if P::FEATURES.head_stops_on_handoff && count.has_handoff() => {
+                    Try::Promised
+                }
+                Err(count) => Try::Held(count.0),
+            });
         if spun == Spun::Exhausted {
             self.owner.set_nonspinnable();
         }
@@ -381,8 +373,35 @@ impl<P: Policy> RwSem<P> {
         spun == Spun::Taken
     }
 
-    fn enqueue_writer(&self, waiter: &Waiter) {
-        let mut wakes = WakeQ::new();
+    /// Enters the ring, and sleeps there until the lock is free and this task has taken it.
+    fn sleep_for_write(&self, sleep: Sleep) -> Result {
+        let waiter = Waiter::new(Kind::Writer);
+        let mut ring = self.enqueue_writer(&waiter);
+        sleep.prepare();
+        while !self.take_queued(&mut ring, &waiter) {
+            drop(ring);
+            if sleep.signal_pending() {
+                task::set_running();
+                return Err(self.cancel(self.queue.lock(), &waiter));
+            }
+            // The lock is promised to us: it is ours as soon as its owner, if it runs, is done.
+            if waiter.has_handoff() && self.wait_for_owner() {
+                cpu_relax();
+            } else {
+                task::schedule();
+                P::EVENTS.inc(Event::SleepWriter);
+                sleep.prepare();
+            }
+            ring = self.queue.lock();
+        }
+        task::set_running();
+        drop(ring);
+        P::EVENTS.inc(Event::Wlock);
+        Ok(())
+    }
+
+    /// Enters a writer into the ring, which stays locked: its first try follows at once.
+    fn enqueue_writer(&self, waiter: &Waiter) -> WaitGuard<'_, Irq> {
         let mut ring = self.queue.lock();
         let first = ring.is_empty();
         // SAFETY: In no ring; it stays in its frame until `sleep_for_write` has removed it.
@@ -391,61 +410,35 @@ impl<P: Policy> RwSem<P> {
             // INVARIANT: 1.
             // Relaxed: ordered by the wait lock against others in the ring.
             self.add(WAITERS, Relaxed);
-        } else {
-            self.mark_wake_if_unlocked(&mut ring, self.load(), &mut wakes);
+            return ring;
         }
-        drop(ring);
-        wakes.wake_all();
-    }
-
-    /// Sleeps until the lock is free and `waiter` has taken it and left the ring.
-    fn sleep_for_write(&self, waiter: &Waiter, sleep: Sleep) -> Result {
-        loop {
-            sleep.prepare();
-            if self.may_take_queued(waiter) && self.take_queued(waiter) {
-                task::set_running();
-                return Ok(());
-            }
-            if sleep.signal_pending() {
-                task::set_running();
-                return Err(self.cancel(self.queue.lock(), waiter));
-            }
-            // The lock is promised to us: it is ours as soon as its owner, if it runs, is done.
-            if waiter.has_handoff() && self.wait_for_owner() {
-                cpu_relax();
-                continue;
-            }
-            task::schedule();
-            P::EVENTS.inc(Event::SleepWriter);
+        let mut wakes = WakeQ::new();
+        self.mark_wake_if_unlocked(&mut ring, self.load(), &mut wakes);
+        if !wakes.is_empty() {
+            // There may be many to wake.
+            drop(ring);
+            wakes.wake_all();
+            ring = self.queue.lock();
         }
-    }
-
-    /// Whether it is worth taking the wait lock, to take the lock or to ask for a handoff.
-    fn may_take_queued(&self, waiter: &Waiter) -> bool {
-        let count = self.load();
-        !count.has(TAKEN) || (!count.has_handoff() && Self::is_late(waiter))
-    }
-
-    /// Whether the running task, which is `waiter`, is to ask for a handoff.
-    fn is_late(waiter: &Waiter) -> bool {
-        task::current_is_rt() || waiter.has_waited_long()
+        ring
     }
 
     /// Takes the lock for a writer in the ring, which it then leaves; or asks for a handoff.
-    fn take_queued(&self, waiter: &Waiter) -> bool {
-        let mut ring = self.queue.lock();
-        let alone = ring.is_singular();
-        let promised_to_other = !ring.is_first(waiter) && ring.first_has_handoff();
-        let late = Self::is_late(waiter);
+    fn take_queued(&self, ring: &mut WaitGuard<'_, Irq>, waiter: &Waiter) -> bool {
         let pin = preempt::disable();
         let mut count = self.load();
         loop {
+            // Other tasks' waiters are on lines of their own: not looked at in vain.
+            let (taken, handoff) = (count.has(TAKEN), count.has_handoff());
+            let alone = !taken && ring.is_singular();
+            let promised_to_other = handoff && !ring.is_first(waiter) && ring.first_has_handoff();
+            let late = taken && !handoff && Self::is_late(waiter);
             let step = count.try_write_queued(alone, promised_to_other, late);
             let new = match step {
                 QueuedTry::Wait => return false,
                 QueuedTry::Take(new) | QueuedTry::AskHandoff(new) => new,
             };
-            // ORDERING: Acquire pairs with the release in `up_read` and `up_write`.
+            // ORDERING: Acquire pairs with the release in `read_unlock` and `write_unlock`.
             if let Err(now) = self.count.cmpxchg(count.0, new.0, Acquire) {
                 count = Count(now);
                 continue;
@@ -461,6 +454,11 @@ impl<P: Policy> RwSem<P> {
             self.owner.set(Owner::writer(Task::current()), &pin);
             return true;
         }
+    }
+
+    /// Whether the running task, which is `waiter`, is to ask for a handoff.
+    fn is_late(waiter: &Waiter) -> bool {
+        task::current_is_rt() || waiter.has_waited_long()
     }
 
     /// Spins while the owner is a writer that runs: whether it has given the lock up.
@@ -591,6 +589,15 @@ unsafe impl<P: Policy> Protocol for RwSem<P> {
 
     fn init(name: &'static CStr, key: Pin<&'static LockClassKey>) -> impl PinInit<Self, Error> {
         Self::new(name, key)
+    }
+
+    fn holders(count: Count, _queued: bool) -> Holders {
+        Holders {
+            writer: count.has_writer(),
+            readers: u64::try_from(count.readers()).unwrap_or(0),
+            waiters: count.has(WAITERS),
+            handoff: count.has_handoff(),
+        }
     }
 
     #[inline(always)]

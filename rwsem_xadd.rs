@@ -50,8 +50,7 @@
 
 use crate::semaphore::{
     self,
-    prelude::*,
-    Policy as _, //
+    prelude::*, //
 };
 
 semaphore! {
@@ -324,14 +323,14 @@ impl<P: Policy> Spinnable for RwSem<P> {
     }
 
     #[inline(always)]
-    fn readers(&self, owner: Owner) -> Option<(i64, u64)> {
-        let count = self.load();
+    fn readers(owner: Owner, count: i64) -> Option<u64> {
+        let count = Count(count);
         let readers = match P::FEATURES.reader_mark {
             ReaderMark::None => false,
             ReaderMark::Always | ReaderMark::IfAbsent => owner.is_reader(),
             ReaderMark::Inferred => owner == Owner::NONE && count.is_active(),
         };
-        readers.then(|| (count.0, count.active()))
+        readers.then(|| count.active())
     }
 
     /// It never is: whoever is first has it.
@@ -349,10 +348,10 @@ impl<P: Policy> RwSem<P> {
         &self,
         pin: &PreemptDisabled,
         step: impl Fn(Count) -> Option<Count>,
-    ) -> Option<Count> {
-        let before = self.try_take(step).ok()?;
+    ) -> Result<Count, Count> {
+        let before = self.try_take(step)?;
         self.owner.set(Owner::writer(Task::current()), pin);
-        Some(before)
+        Ok(before)
     }
 
     /// Enters readers into the owner word, where the policy has that.
@@ -410,44 +409,44 @@ impl<P: Policy> RwSem<P> {
 
     /// Spins for a read lock; marks it and brings those along who queue for one.
     fn spin_for_read(&self) -> bool {
-        let spun = spin::optimistic_spin(self, |pin| {
-            if self.try_read_spinning(pin) {
-                Try::Taken
-            } else {
-                Try::Held
-            }
+        let spun = spin::optimistic_spin(self, |pin| match self.try_read_spinning(pin) {
+            Ok(()) => Try::Taken,
+            Err(count) => Try::Held(count.0),
         });
         self.count_spin(spun, Event::ReaderOptLock)
     }
 
-    /// A spinning reader's try for the lock.
-    fn try_read_spinning(&self, pin: &PreemptDisabled) -> bool {
+    /// A spinning reader's try for the lock. Without it, the count that is why.
+    fn try_read_spinning(&self, pin: &PreemptDisabled) -> Result<(), Count> {
         loop {
-            if let Ok(before) = self.try_take(Count::try_read_spinning) {
-                self.mark_reader(pin);
-                if before.is_free_with_waiters() {
-                    P::EVENTS.inc(Event::Steal);
-                    // Whoever has the wait lock is about to look at the queue itself.
-                    if let Some(ring) = self.queue.try_lock_irqsave() {
-                        self.wake_from(ring, Wake::ReadersBesideUs);
+            let count = match self.try_take(Count::try_read_spinning) {
+                Ok(before) => {
+                    self.mark_reader(pin);
+                    if before.is_free_with_waiters() {
+                        P::EVENTS.inc(Event::Steal);
+                        // Whoever has the wait lock is about to look at the queue itself.
+                        if let Some(ring) = self.queue.try_lock_irqsave() {
+                            self.wake_from(ring, Wake::ReadersBesideUs);
+                        }
                     }
+                    return Ok(());
                 }
-                return true;
-            }
+                Err(count) => count,
+            };
             // Who has the lock is only worth finding out if the last ones were readers.
-            if self.owner.load() != Owner::READERS || !self.load().is_ambiguous() {
-                return false;
+            if self.owner.load() != Owner::READERS || !count.is_ambiguous() {
+                return Err(count);
             }
             let ring = self.queue.lock_irqsave();
             let count = self.load();
             let Some(new) = count.try_read_ring_locked(!ring.is_empty()) else {
-                return false;
+                return Err(count);
             };
             // ORDERING: Acquire pairs with the release in `up_write`.
             if self.count.cmpxchg(count.0, new.0, Acquire).is_ok() {
                 self.mark_reader(pin);
                 self.wake_from(ring, Wake::ReadersBesideUs);
-                return true;
+                return Ok(());
             }
         }
     }
@@ -508,13 +507,15 @@ impl<P: Policy> RwSem<P> {
 
     fn spin_for_write(&self) -> bool {
         let spun = spin::optimistic_spin(self, |pin| {
-            let Some(before) = self.try_take_write(pin, Count::try_write) else {
-                return Try::Held;
-            };
-            if before.is_free_with_waiters() {
-                P::EVENTS.inc(Event::Steal);
+            match self.try_take_write(pin, Count::try_write) {
+                Ok(before) => {
+                    if before.is_free_with_waiters() {
+                        P::EVENTS.inc(Event::Steal);
+                    }
+                    Try::Taken
+                }
+                Err(count) => Try::Held(count.0),
             }
-            Try::Taken
         });
         self.count_spin(spun, Event::OptLock)
     }
@@ -554,7 +555,7 @@ impl<P: Policy> RwSem<P> {
                 let alone = ring.is_singular();
                 let pin = preempt::disable();
                 let step = |count: Count| count.try_write_queued(alone);
-                if self.try_take_write(&pin, step).is_some() {
+                if self.try_take_write(&pin, step).is_ok() {
                     ring.remove(waiter);
                     task::set_running();
                     return Ok(Woken::WithLock);
@@ -698,6 +699,18 @@ unsafe impl<P: Policy> Protocol for RwSem<P> {
         Self::new(name, key)
     }
 
+    fn holders(count: Count, queued: bool) -> Holders {
+        let waiting = if queued { WAITING_BIAS } else { 0 };
+        let shares = Count(count.0.wrapping_sub(waiting));
+        let writer = shares.is_contended();
+        Holders {
+            writer,
+            readers: if writer { 0 } else { shares.active() },
+            waiters: queued,
+            handoff: false,
+        }
+    }
+
     #[inline(always)]
     fn read_lock(&self, sleep: Sleep) -> Result {
         let pin = Self::pin_for_mark();
@@ -746,7 +759,7 @@ unsafe impl<P: Policy> Protocol for RwSem<P> {
     #[inline(always)]
     fn try_write_lock(&self) -> bool {
         let pin = preempt::disable();
-        self.try_take_write(&pin, Count::try_write).is_some()
+        self.try_take_write(&pin, Count::try_write).is_ok()
     }
 
     #[inline(always)]

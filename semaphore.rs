@@ -32,11 +32,13 @@ use crate::{
         RawRwSem, //
     },
     spin::{
+        OwnerLook,
         OwnerWord,
         Spun, //
     },
     waiters::{
         Event,
+        RingLook,
         WaitGuard,
         WaitQueue,
         Wake, //
@@ -66,6 +68,7 @@ pub(crate) mod prelude {
         policies,
         semaphore,
         spin_event,
+        Holders,
         Protocol,
         Wakes,
         Word,
@@ -253,6 +256,55 @@ impl<C: Word> Words<C> {
     }
 }
 
+/// Who has a lock and what its count tells of those who wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Holders {
+    /// A writer has it.
+    pub writer: bool,
+    /// So many readers have it, or have left a share in the count that they are going to undo.
+    pub readers: u64,
+    /// Tasks wait.
+    pub waiters: bool,
+    /// It is promised to one of them.
+    pub handoff: bool,
+}
+
+impl Holders {
+    /// Whether anyone has the lock.
+    pub fn any(self) -> bool {
+        self.writer || self.readers != 0
+    }
+}
+
+/// A semaphore as someone else sees it.
+pub(crate) struct Look {
+    pub(crate) count: i64,
+    pub(crate) holders: Holders,
+    pub(crate) owner: OwnerLook,
+    /// The CPU that joined the spinners last, if there are any.
+    pub(crate) spinner: Option<u32>,
+    /// Who sleeps.
+    pub(crate) ring: Option<RingLook>,
+}
+
+/// Looks at `lock` with the wait lock held, under which ring, flags and grants change; without, when
+/// that is taken: then the ring is not told. It never waits, and changes nothing.
+pub(crate) fn look<L: Protocol>(lock: &L) -> Look {
+    let guard = lock.queue.try_lock_irqsave();
+    let ring = guard.as_ref().map(WaitGuard::look);
+    let queued = ring
+        .as_ref()
+        .map_or_else(|| lock.is_contended(), |ring| ring.waiters != 0);
+    let count = lock.load();
+    Look {
+        count: count.raw(),
+        holders: L::holders(count, queued),
+        owner: lock.owner.look(),
+        spinner: lock.queue.osq().last_cpu(),
+        ring,
+    }
+}
+
 /// Declares the semaphore of a file, which has a trait `Policy`: its type, and that of its count.
 macro_rules! semaphore {
     ($(#[$doc:meta])* $semaphore:ident, $(#[$count_doc:meta])* $count:ident) => {
@@ -350,6 +402,9 @@ pub unsafe trait Protocol: Deref<Target = Words<Self::Count>> + Send + Sync + Si
 
     /// A free lock.
     fn init(name: &'static CStr, key: Pin<&'static LockClassKey>) -> impl PinInit<Self, Error>;
+
+    /// What `count` says when tasks do or do not wait in the ring.
+    fn holders(count: Self::Count, queued: bool) -> Holders;
 
     /// Takes the lock for reading. `EINTR` when a signal that `sleep` allows comes first.
     #[doc(hidden)]

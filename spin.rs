@@ -79,6 +79,11 @@ impl Owner {
         Self(task.addr() | Self::READER | (before.0 & Self::NONSPINNABLE))
     }
 
+    /// The word as a number.
+    pub(crate) fn raw(self) -> usize {
+        self.0
+    }
+
     /// Whether readers were the last to take the lock.
     #[inline(always)]
     pub(crate) fn is_reader(self) -> bool {
@@ -98,6 +103,13 @@ impl Owner {
     }
 }
 
+/// An owner word as someone else sees it.
+pub(crate) struct OwnerLook {
+    pub(crate) owner: Owner,
+    /// The number of the task that holds the lock for writing, if it is known.
+    pub(crate) writer: Option<i32>,
+}
+
 /// Who holds a lock, as far as is known.
 pub(crate) struct OwnerWord(Atomic<usize>);
 
@@ -111,6 +123,17 @@ impl OwnerWord {
     pub(crate) fn load(&self) -> Owner {
         // Relaxed: a hint, see the module's notes on ordering.
         Owner(self.0.load(Relaxed))
+    }
+
+    /// What the word says, to be shown.
+    pub(crate) fn look(&self) -> OwnerLook {
+        let _pin = preempt::disable();
+        let owner = self.load();
+        OwnerLook {
+            owner,
+            // SAFETY: Invariant 2: read with preemption off.
+            writer: owner.as_writer().map(|task| unsafe { task.pid() }),
+        }
     }
 
     /// Enters `owner`; in the region in which the lock changes hands, or while the caller holds
@@ -241,8 +264,8 @@ fn time_limit(readers: u64) -> u64 {
 pub(crate) enum Try {
     /// With the lock.
     Taken,
-    /// Without it.
-    Held,
+    /// Without it, because of this count.
+    Held(i64),
     /// Without it, and it is promised to someone else.
     Promised,
 }
@@ -277,9 +300,9 @@ pub(crate) trait Spinnable {
     /// Its owner word and its spinners' queue.
     fn spin_words(&self) -> (&OwnerWord, &Osq);
 
-    /// When no writer is known and `owner` is in the owner word: whether readers have the lock,
-    /// the count, and how many readers that means.
-    fn readers(&self, owner: Owner) -> Option<(i64, u64)>;
+    /// When no writer is known, `owner` was in the owner word and then this count was found: how many
+    /// readers have the lock, if readers have it.
+    fn readers(owner: Owner, count: i64) -> Option<u64>;
 
     /// Whether the lock is promised to someone, so that spinners leave from wherever they are.
     fn is_promised(&self) -> bool;
@@ -322,13 +345,13 @@ fn spin_as_head<L: Spinnable>(
         let Some(owner) = spin_on_owner(lock, || lock.is_promised(), pin) else {
             return Spun::GaveUp;
         };
-        match try_take(pin) {
+        let count = match try_take(pin) {
             Try::Taken => return Spun::Taken,
             Try::Promised => return Spun::Promised,
-            Try::Held => {}
-        }
-        match lock.readers(owner) {
-            Some((count, readers)) => {
+            Try::Held(count) => count,
+        };
+        match L::readers(owner, count) {
+            Some(readers) => {
                 let endurance =
                     endurance.get_or_insert_with(|| Endurance::new(L::PATIENCE, count, readers));
                 if !endurance.bear(L::PATIENCE, count) {
@@ -362,8 +385,13 @@ pub(crate) fn spin_on_owner<L: Spinnable>(
 ) -> Option<Owner> {
     let (word, _) = lock.spin_words();
     let first = word.load();
+    let mut owner = first;
     if let Some(writer) = first.as_writer() {
-        while word.load() == first {
+        loop {
+            owner = word.load();
+            if owner != first {
+                break;
+            }
             // SAFETY: Invariant 2: the writer was still in the word, with preemption off.
             let runs = unsafe { writer.is_on_cpu(pin) };
             if !runs || task::need_resched() || stop() {
@@ -372,7 +400,6 @@ pub(crate) fn spin_on_owner<L: Spinnable>(
             cpu_relax();
         }
     }
-    let owner = word.load();
     let stop = owner.is_nonspinnable()
         || (!L::FOLLOW && first.as_writer().is_some() && owner != Owner::NONE);
     (!stop).then_some(owner)

@@ -151,7 +151,8 @@ pub(crate) struct Batch {
     pub(crate) leaves_some: bool,
 }
 
-/// A task in the ring.
+/// A task in the ring, on a cache line of its own: who walks the ring fetches one line a waiter.
+#[repr(align(64))]
 pub(crate) struct Waiter {
     task: Task,
     kind: Kind,
@@ -203,6 +204,30 @@ impl Waiter {
         // under the lock before the grant is seen after it.
         self.granted.load(Acquire) != 0
     }
+}
+
+/// A waiter as someone else sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct WaiterLook {
+    /// The number of its task.
+    pub(crate) pid: i32,
+    pub(crate) kind: Kind,
+    pub(crate) waited_ms: usize,
+    /// Whether the lock is promised to it.
+    pub(crate) handoff: bool,
+}
+
+/// A ring as someone else sees it.
+pub(crate) struct RingLook {
+    /// How many wait.
+    pub(crate) waiters: usize,
+    /// Those who wait longest.
+    pub(crate) first: [Option<WaiterLook>; Self::MOST],
+}
+
+impl RingLook {
+    /// Of how many waiters more is told than that they are there.
+    pub(crate) const MOST: usize = 16;
 }
 
 /// The spinners' queue and the sleepers' ring of one lock.
@@ -375,6 +400,35 @@ impl<I: Interrupts> WaitGuard<'_, I> {
         }
     }
 
+    /// Who waits, to be shown.
+    pub(crate) fn look(&self) -> RingLook {
+        let mut look = RingLook {
+            waiters: 0,
+            first: [None; RingLook::MOST],
+        };
+        let Some(first) = self.first() else {
+            return look;
+        };
+        let mut waiter = first;
+        loop {
+            if let Some(slot) = look.first.get_mut(look.waiters) {
+                *slot = Some(WaiterLook {
+                    // SAFETY: In the ring: its task is alive.
+                    pid: unsafe { waiter.task.pid() },
+                    kind: waiter.kind,
+                    waited_ms: waiter.since.elapsed_ms(),
+                    handoff: waiter.has_handoff(),
+                });
+            }
+            look.waiters = look.waiters.wrapping_add(1);
+            // SAFETY: Under the wait lock (invariant 1), links point into the ring (invariant 2).
+            waiter = unsafe { &*waiter.next.get() };
+            if ptr::eq(waiter, first) {
+                return look;
+            }
+        }
+    }
+
     /// Whether the lock is promised to the first waiter.
     pub(crate) fn first_has_handoff(&self) -> bool {
         self.first().is_some_and(Waiter::has_handoff)
@@ -451,7 +505,7 @@ impl<I: Interrupts> WaitGuard<'_, I> {
     pub(crate) fn wake_first(&self, wakes: &mut WakeQ) {
         if let Some(first) = self.first() {
             // SAFETY: In the ring: its task is alive.
-            wakes.add(unsafe { first.task.get() });
+            unsafe { wakes.add_alive(first.task) };
         }
     }
 }

@@ -471,6 +471,13 @@ pub(super) struct AsLock<R> {
     counted: R,
 }
 
+impl<R: Counted> AsLock<R> {
+    /// Takes the lock if it is free.
+    pub(super) fn try_lock(&self) -> Option<R::Guard<'_>> {
+        self.counted.try_lock()
+    }
+}
+
 // SAFETY: The lock lets in one at a time, and orders them.
 unsafe impl<R: Counted> RawRwLock for AsLock<R> {
     type ReadToken = ();

@@ -43,12 +43,14 @@
 //! | `torture/duration_ms` | 1 to 86400000 |
 //! | `torture/seed` | what all that is random depends on |
 //! | `torture/run`, `stop`, `state`, `progress`, `results` | as in `bench/`; progress in milliseconds |
+//! | `dump/<lock>` | words and queue of the locks of that type that are in use, also during a run that is stuck |
 //! | `events/<lock>/<event>` | how often that happened in the lock's slow paths |
 //! | `events/reset` | `1` sets all of these to 0 |
 //!
 //! What is not understood is `EINVAL` and changes nothing; changes during a run are `EBUSY`.
 
 use super::{
+    dump,
     engine::{
         Engine,
         Plan, //
@@ -56,7 +58,8 @@ use super::{
     knobs::Knobs,
     locks::{
         self,
-        Selection, //
+        Selection,
+        LOCKS, //
     },
     parse,
     scenario::Scenario,
@@ -254,6 +257,8 @@ static TORTURE_CONTROLS: [(&CStr, File<Torture>); 5] = controls();
 
 static BENCH_CONTROLS: [(&CStr, File<Bench>); 5] = controls();
 
+static DUMP: File<&'static str> = File::read_only(|name, out| dump::show(name, out));
+
 static LIST: File<()> = File::read_only(|(), out| locks::describe(out));
 
 /// One event of one lock.
@@ -293,6 +298,12 @@ pub(super) fn create(bench: &Bench, torture: &Torture) -> Result<Dir> {
     let context = Arc::new(torture.clone(), GFP_KERNEL)?;
     for (name, file) in Iterator::chain(TORTURE.iter(), &TORTURE_CONTROLS) {
         dir.add(name, file, context.clone())?;
+    }
+
+    let dump = root.subdir(c"dump")?;
+    for lock in &LOCKS {
+        let context = Arc::new(lock.name(), GFP_KERNEL)?;
+        dump.add(&name(lock.name())?, &DUMP, context)?;
     }
 
     let events = root.subdir(c"events")?;

@@ -124,7 +124,7 @@ impl LockType {
     ///
     /// `ENOMEM`.
     pub(super) fn create(&self) -> Result<Subject> {
-        (self.new)()
+        (self.new)()?.listed(self.name())
     }
 }
 

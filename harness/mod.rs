@@ -15,6 +15,7 @@ mod counted;
 mod crew;
 mod cycle;
 mod debugfs;
+mod dump;
 mod engine;
 mod freeze3;
 mod histogram;
@@ -76,6 +77,8 @@ impl Harness {
     ///
     /// `ENOMEM`, or `ENODEV` in a kernel without debugfs.
     pub(crate) fn new(module: &'static ThisModule) -> Result<Self> {
+        // SAFETY: Once, before any file or lock under test is there.
+        unsafe { dump::init() };
         let bench = Arc::pin_init(Engine::new(module), GFP_KERNEL)?;
         let torture = Arc::pin_init(Engine::new(module), GFP_KERNEL)?;
         Ok(Self {

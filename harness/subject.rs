@@ -6,9 +6,17 @@
 //! capability of a lock; each of its methods is one call into the lock, which the compiler makes a
 //! jump, so that a lock in C and one in Rust are reached alike: through one indirect call.
 
-use crate::rwlock::{
-    RawRwLock,
-    RawRwSem, //
+use super::dump::{
+    self,
+    Inspect,
+    Standing, //
+};
+use crate::{
+    kapi::debugfs::Text,
+    rwlock::{
+        RawRwLock,
+        RawRwSem, //
+    }, //
 };
 use core::mem::ManuallyDrop;
 use kernel::{
@@ -24,11 +32,19 @@ use kernel::{
 pub(super) type Class = (&'static CStr, Pin<&'static LockClassKey>);
 
 /// A lock that workers can share.
-pub(super) struct Subject(Arc<dyn TestLock>);
+pub(super) struct Subject {
+    lock: Arc<dyn TestLock>,
+}
+
+impl Drop for Subject {
+    fn drop(&mut self) {
+        dump::unlist(&self.lock);
+    }
+}
 
 impl Subject {
     /// A new lock of type `R`, which can only be taken and given up.
-    pub(super) fn plain<R: RawRwLock<ReadToken = ()> + 'static>(
+    pub(super) fn plain<R: RawRwLock<ReadToken = ()> + Inspect + 'static>(
         (name, key): Class,
     ) -> Result<Self> {
         let lock = Arc::pin_init(
@@ -37,11 +53,11 @@ impl Subject {
             }),
             GFP_KERNEL,
         )?;
-        Ok(Self(lock))
+        Ok(Self { lock })
     }
 
     /// A new lock of type `R` with all that a read-write semaphore can do.
-    pub(super) fn semaphore<R: RawRwSem<ReadToken = ()> + 'static>(
+    pub(super) fn semaphore<R: RawRwSem<ReadToken = ()> + Inspect + 'static>(
         (name, key): Class,
     ) -> Result<Self> {
         let lock = Arc::pin_init(
@@ -50,38 +66,56 @@ impl Subject {
             }),
             GFP_KERNEL,
         )?;
-        Ok(Self(lock))
+        Ok(Self { lock })
     }
 
     /// Nothing that locks, for tests of the checks themselves.
     pub(super) fn busted() -> Result<Self> {
-        Ok(Self(Arc::new(Busted, GFP_KERNEL)?))
+        Ok(Self {
+            lock: Arc::new(Busted, GFP_KERNEL)?,
+        })
+    }
+
+    /// The same, to be found by `dump/<name>` until it is dropped.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn listed(self, name: &'static str) -> Result<Self> {
+        dump::list(name, &self.lock)?;
+        Ok(self)
+    }
+
+    /// Who has the lock and how many sleep for it, at one moment. `None` when that cannot be told: now,
+    /// since a task changes the queue, or at all for this type of lock.
+    pub(super) fn standing(&self) -> Option<Standing> {
+        self.lock.standing()
     }
 
     /// Takes the lock for reading.
     #[inline(always)]
     pub(super) fn read(&self) -> ReadHold<'_> {
-        self.0.read();
-        ReadHold::new(&*self.0)
+        self.lock.read();
+        ReadHold::new(&*self.lock)
     }
 
     /// Takes the lock for reading if that needs no wait.
     pub(super) fn try_read(&self) -> Option<ReadHold<'_>> {
-        self.0.try_read().then(|| ReadHold::new(&*self.0))
+        self.lock.try_read().then(|| ReadHold::new(&*self.lock))
     }
 
     /// Takes the lock for writing.
     #[inline(always)]
     pub(super) fn write(&self) -> WriteHold<'_> {
-        self.0.write();
-        WriteHold::new(&*self.0)
+        self.lock.write();
+        WriteHold::new(&*self.lock)
     }
 
     /// What it can do beyond that, if it is a read-write semaphore.
     #[inline]
     pub(super) fn ops(&self) -> Option<SemaphoreOps<'_>> {
-        self.0.semaphore().map(|sem| SemaphoreOps {
-            lock: &*self.0,
+        self.lock.semaphore().map(|sem| SemaphoreOps {
+            lock: &*self.lock,
             sem,
         })
     }
@@ -92,6 +126,9 @@ impl Subject {
     ///
     /// What went wrong: the lock was not left free, or an operation does not do what it should.
     pub(super) fn check_at_rest(&self) -> Result<(), &'static str> {
+        if self.standing().is_some_and(|now| now != Standing::AT_REST) {
+            return Err("not at rest: its words say that someone uses it");
+        }
         // Blocking operations come after a trylock that shows that they need not wait.
         drop(
             self.try_read()
@@ -219,7 +256,7 @@ impl Drop for WriteHold<'_> {
 }
 
 /// What every lock under test can do.
-trait TestLock: Send + Sync {
+pub(super) trait TestLock: Inspect + Send + Sync {
     fn read(&self);
     fn try_read(&self) -> bool;
     /// # Safety
@@ -239,7 +276,7 @@ trait TestLock: Send + Sync {
 }
 
 /// What read-write semaphores can do beyond [`TestLock`].
-trait TestSemaphore {
+pub(super) trait TestSemaphore {
     fn try_write(&self) -> bool;
     fn read_interruptible(&self) -> Result;
     fn read_killable(&self) -> Result;
@@ -258,7 +295,17 @@ struct Plain<R> {
     lock: R,
 }
 
-impl<R: RawRwLock<ReadToken = ()>> TestLock for Plain<R> {
+impl<R: Inspect> Inspect for Plain<R> {
+    fn dump(&self, out: &mut Text) -> Result {
+        self.lock.dump(out)
+    }
+
+    fn standing(&self) -> Option<Standing> {
+        self.lock.standing()
+    }
+}
+
+impl<R: RawRwLock<ReadToken = ()> + Inspect> TestLock for Plain<R> {
     fn read(&self) {
         self.lock.down_read();
     }
@@ -290,7 +337,17 @@ struct Semaphore<R> {
     lock: R,
 }
 
-impl<R: RawRwSem<ReadToken = ()>> TestLock for Semaphore<R> {
+impl<R: Inspect> Inspect for Semaphore<R> {
+    fn dump(&self, out: &mut Text) -> Result {
+        self.lock.dump(out)
+    }
+
+    fn standing(&self) -> Option<Standing> {
+        self.lock.standing()
+    }
+}
+
+impl<R: RawRwSem<ReadToken = ()> + Inspect> TestLock for Semaphore<R> {
     fn read(&self) {
         self.lock.down_read();
     }
@@ -318,7 +375,7 @@ impl<R: RawRwSem<ReadToken = ()>> TestLock for Semaphore<R> {
     }
 }
 
-impl<R: RawRwSem<ReadToken = ()>> TestSemaphore for Semaphore<R> {
+impl<R: RawRwSem<ReadToken = ()> + Inspect> TestSemaphore for Semaphore<R> {
     fn try_write(&self) -> bool {
         self.lock.down_write_trylock()
     }
@@ -344,6 +401,12 @@ impl<R: RawRwSem<ReadToken = ()>> TestSemaphore for Semaphore<R> {
 /// Lets everyone in at any time. A run with it that is not reported broken shows that the checks
 /// are.
 struct Busted;
+
+impl Inspect for Busted {
+    fn dump(&self, out: &mut Text) -> Result {
+        out.put(fmt!("no words\n"))
+    }
+}
 
 impl TestLock for Busted {
     fn read(&self) {}

@@ -58,7 +58,7 @@ pub(crate) fn might_sleep() {
 
 /// A lock as lockdep knows it. Nothing, of no size, on kernels without lockdep.
 #[repr(transparent)]
-pub struct DepMap(UnsafeCell<MaybeUninit<bindings::lockdep_map>>);
+pub(crate) struct DepMap(UnsafeCell<MaybeUninit<bindings::lockdep_map>>);
 
 // SAFETY: Lockdep's functions bring their own synchronisation.
 unsafe impl Send for DepMap {}

@@ -45,4 +45,9 @@ impl Jiffies {
     pub(crate) fn elapsed(self) -> usize {
         Self::now().0.wrapping_sub(self.0)
     }
+
+    /// Milliseconds since then.
+    pub(crate) fn elapsed_ms(self) -> usize {
+        self.elapsed().saturating_mul(1000) / shim::KAPI_HZ
+    }
 }

@@ -8,6 +8,7 @@
 //! The second group serves the harness alone.
 
 pub(crate) mod annotate;
+mod barrier;
 pub(crate) mod cell;
 pub(crate) mod clock;
 pub(crate) mod events;

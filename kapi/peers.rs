@@ -37,6 +37,16 @@ impl Mutex {
         })
     }
 
+    /// The owner word: the address of a task, or 0, and flags.
+    pub(crate) fn owner(&self) -> u64 {
+        // SAFETY: As in `lock`; a word that only changes as a whole.
+        unsafe {
+            (&raw const (*self.raw.get()).owner)
+                .cast::<u64>()
+                .read_volatile()
+        }
+    }
+
     /// Takes the mutex, sleeping if need be.
     #[inline(always)]
     pub(crate) fn lock(&self) {
@@ -85,6 +95,18 @@ impl RwSemaphore {
                 bindings::__init_rwsem(slot, name.as_char_ptr(), key.as_ptr())
             }),
         })
+    }
+
+    /// Count and owner word, read one after the other.
+    pub(crate) fn words(&self) -> (u64, u64) {
+        let raw = self.raw.get();
+        // SAFETY: As in `down_read`; words that only change as a whole.
+        unsafe {
+            (
+                (&raw const (*raw).count).cast::<u64>().read_volatile(),
+                (&raw const (*raw).owner).cast::<u64>().read_volatile(),
+            )
+        }
     }
 
     /// Takes it shared, sleeping if need be.

@@ -47,6 +47,13 @@ SHIM unsigned int kapi_smp_processor_id(void)
 	return smp_processor_id();
 }
 
+/* barriers */
+
+SHIM void kapi_smp_mb__before_atomic(void)
+{
+	smp_mb__before_atomic();
+}
+
 /* tasks */
 
 SHIM bool kapi_need_resched(void)

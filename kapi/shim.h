@@ -25,6 +25,9 @@ void kapi_preempt_enable(void);
 void kapi_preempt_enable_no_resched(void);
 unsigned int kapi_smp_processor_id(void);
 
+/* barriers */
+void kapi_smp_mb__before_atomic(void);
+
 /* tasks */
 bool kapi_need_resched(void);
 bool kapi_owner_on_cpu(struct task_struct *t);

@@ -30,6 +30,10 @@ impl Task {
         self.0 as usize
     }
 
+    pub(super) fn as_ptr(self) -> *mut bindings::task_struct {
+        self.0
+    }
+
     /// The task of that address.
     #[inline(always)]
     pub(crate) fn from_addr(addr: usize) -> Self {
@@ -46,6 +50,16 @@ impl Task {
     pub(crate) unsafe fn is_on_cpu(self, _pin: &PreemptDisabled) -> bool {
         // SAFETY: The structure is there by the caller's contract.
         unsafe { shim::kapi_owner_on_cpu(self.0) }
+    }
+
+    /// Its number, as user space knows it.
+    ///
+    /// # Safety
+    ///
+    /// The task is alive, or as in [`Task::is_on_cpu`].
+    pub(crate) unsafe fn pid(self) -> i32 {
+        // SAFETY: The structure is there by the caller's contract; the number never changes.
+        unsafe { (*self.0).pid }
     }
 
     /// Takes a reference, so that the task can be woken after it may have gone on.

@@ -7,7 +7,13 @@
 //!
 //! C header: [`include/linux/sched/wake_q.h`](srctree/include/linux/sched/wake_q.h).
 
-use super::task::TaskRef;
+use super::{
+    barrier,
+    task::{
+        Task,
+        TaskRef, //
+    }, //
+};
 use core::ptr;
 use kernel::{
     bindings,
@@ -53,21 +59,53 @@ impl WakeQ {
         }
     }
 
+    /// Whether no task is in the chain.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first == TAIL
+    }
+
     /// Adds a task. When it is in some chain already, that one's wake-up serves for this as well:
     /// it comes after whatever the caller has stored before.
     pub(crate) fn add(&mut self, task: TaskRef) {
         // SAFETY: `task` is alive, it is a reference.
-        let node = unsafe { &raw mut (*task.as_ptr()).wake_q };
+        if unsafe { self.link(task.as_ptr()) } {
+            // INVARIANT: The chain takes over the reference.
+            let _ = task.into_raw();
+        }
+    }
+
+    /// As [`WakeQ::add`], with a reference that is only taken when the task is in no chain yet.
+    ///
+    /// # Safety
+    ///
+    /// The task is alive.
+    pub(crate) unsafe fn add_alive(&mut self, task: Task) {
+        // SAFETY: By the contract.
+        unsafe {
+            if self.link(task.as_ptr()) {
+                // INVARIANT: The chain has a reference of its own, before anybody wakes the task.
+                let _ = task.get().into_raw();
+            }
+        }
+    }
+
+    /// Makes the node of `task` the chain's new end: `false` when it is in some chain already.
+    /// The caller adds a reference to go with it.
+    ///
+    /// # Safety
+    ///
+    /// The task is alive.
+    unsafe fn link(&mut self, task: *mut bindings::task_struct) -> bool {
+        // SAFETY: By the contract.
+        let node = unsafe { &raw mut (*task).wake_q };
         // SAFETY: As above.
         let word = unsafe { next(node) };
-        // ORDERING: Full, also when it fails: the caller's stores (a grant) come before the
-        // wake-up by whoever owns the node. Partner: the full barrier in `wake_up_process()`.
-        kernel::sync::barrier::smp_mb(kernel::sync::barrier::Full);
+        // ORDERING: Full, also when the exchange fails: the caller's stores (a grant) come before
+        // the wake-up by whoever owns the node. Partner: the full barrier in `wake_up_process()`.
+        barrier::before_atomic();
         if word.cmpxchg(ptr::null_mut(), TAIL, Full).is_err() {
-            return;
+            return false;
         }
-        // INVARIANT: The chain takes over the reference, and the node is its new end.
-        let _ = task.into_raw();
         if self.last.is_null() {
             self.first = node;
         } else {
@@ -76,6 +114,7 @@ impl WakeQ {
             unsafe { next(self.last) }.store(node, Relaxed);
         }
         self.last = node;
+        true
     }
 
     /// Wakes all tasks of the chain.

@@ -34,4 +34,9 @@ impl Jiffies {
             0
         }
     }
+
+    /// Milliseconds since then.
+    pub(crate) fn elapsed_ms(self) -> usize {
+        self.elapsed()
+    }
 }

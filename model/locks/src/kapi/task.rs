@@ -277,6 +277,15 @@ impl Task {
         task(self.0).wake_up();
     }
 
+    /// Its number.
+    ///
+    /// # Safety
+    ///
+    /// As in the module.
+    pub(crate) unsafe fn pid(self) -> i32 {
+        self.0 as i32
+    }
+
     /// Takes a reference.
     ///
     /// # Safety

@@ -3,7 +3,10 @@
 //! Tasks to wake once the wait lock is dropped: the module's protocol, with a vector for the chain
 //! and the word of the task's node only saying whether it is in one.
 
-use super::task::TaskRef;
+use super::task::{
+    Task,
+    TaskRef, //
+};
 use kernel::sync::{
     atomic::{
         Full,
@@ -32,6 +35,22 @@ impl WakeQ {
         if task.in_wake_q().cmpxchg(0, 1, Full).is_ok() {
             self.0.push(task);
         }
+    }
+
+    /// As [`WakeQ::add`], with a reference that is only taken when the task is in no chain yet.
+    ///
+    /// # Safety
+    ///
+    /// The task is alive.
+    #[track_caller]
+    pub(crate) unsafe fn add_alive(&mut self, task: Task) {
+        // SAFETY: By the contract.
+        self.add(unsafe { task.get() });
+    }
+
+    /// Whether no task is in the chain.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Wakes all tasks of the chain.

@@ -46,11 +46,9 @@ use std::sync::{
     Arc, //
 };
 
-/// A read-write semaphore with a look inside.
+/// A read-write semaphore whose events are known.
 trait Subject: Protocol + Spinnable + 'static {
     fn events() -> &'static Events<Event>;
-    fn is_locked(&self) -> bool;
-    fn is_contended(&self) -> bool;
 }
 
 macro_rules! subjects {
@@ -58,12 +56,6 @@ macro_rules! subjects {
         impl<P: $module::Policy> Subject for $module::RwSem<P> {
             fn events() -> &'static Events<Event> {
                 P::EVENTS
-            }
-            fn is_locked(&self) -> bool {
-                self.is_locked()
-            }
-            fn is_contended(&self) -> bool {
-                self.is_contended()
             }
         }
     )*};
@@ -169,9 +161,12 @@ impl<L: Subject> Guarded<L> {
     fn check_quiescent(&self) {
         assert!(!self.lock.is_locked(), "the count is not 0");
         assert!(!self.lock.is_contended(), "a waiter is left");
-        assert!(!self.lock.osq().is_locked(), "the spin queue is not empty");
         assert!(
-            self.lock.owner().load().as_writer().is_none(),
+            !self.lock.queue.osq().is_locked(),
+            "the spin queue is not empty"
+        );
+        assert!(
+            self.lock.owner.load().as_writer().is_none(),
             "an owner is left"
         );
         assert_eq!(

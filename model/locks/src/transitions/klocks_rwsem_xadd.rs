@@ -212,7 +212,7 @@ mod sequences {
         #[test]
         fn count_says_who_is_there(steps in prop::collection::vec(step(), 1..400)) {
             let mut world = World::default();
-            let mut count = Count::FREE;
+            let mut count = Count(0);
             for step in steps {
                 count = world.apply(step, count);
                 prop_assert_eq!(count, world.count(), "{:?}: {:?}", step, world);
