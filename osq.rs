@@ -152,22 +152,15 @@ impl Osq {
     #[must_use = "the head of the queue has to unlock it"]
     #[inline]
     pub(crate) fn lock(&self, pin: &PreemptDisabled) -> bool {
-        self.lock_unless(pin, || false)
-    }
-
-    /// [`Osq::lock`] that is given up as well when `stop` says so.
-    #[must_use = "the head of the queue has to unlock it"]
-    #[inline]
-    pub(crate) fn lock_unless(&self, pin: &PreemptDisabled, stop: impl Fn() -> bool) -> bool {
         let me = Code::of_cpu(pin.cpu());
         // ORDERING: Acquire pairs with the release in `unlock`. Release pairs with the tail's
         // read by whoever comes next: it finds our node clean (invariant 1).
         let old = Code(self.tail.xchg(me.0, Full));
-        old == Code::NONE || self.wait(me, old, stop)
+        old == Code::NONE || self.wait(me, old)
     }
 
     #[cold]
-    fn wait(&self, me: Code, prev: Code, stop: impl Fn() -> bool) -> bool {
+    fn wait(&self, me: Code, prev: Code) -> bool {
         let node = me.node();
         // INVARIANT: 2.
         node.prev.store(prev.0, Relaxed);
@@ -184,7 +177,7 @@ impl Osq {
             // Relaxed: `prev` changes under us when the predecessor leaves (its step C); the old
             // one costs a turn of the loop.
             let prev = Code(node.prev.load(Relaxed));
-            if task::need_resched() || task::vcpu_is_preempted(prev.cpu()) || stop() {
+            if task::need_resched() || task::vcpu_is_preempted(prev.cpu()) {
                 return self.unqueue(me, node);
             }
             cpu_relax();

@@ -178,7 +178,7 @@ enum QueuedTry {
 pub struct Features {
     /// The spinner at the head of the spin queue stops when its try fails on the handoff bit.
     head_stops_on_handoff: bool,
-    /// So does everyone who spins, wherever; and no one starts to.
+    /// It also stops waiting for the owner then, and no one starts to spin.
     all_stop_on_handoff: bool,
     /// A reader that finds readers in the owner word leaves it alone.
     mark_if_absent: bool,
@@ -205,8 +205,8 @@ policies! {
         ..C73::FEATURES
     };
 
-    /// The same for everyone: no one starts to spin, waits in the spin queue, or waits for the
-    /// owner while the lock is promised to a waiter.
+    /// The same for everyone: no one starts to spin, or waits for the owner as the head of the spin
+    /// queue, while the lock is promised to a waiter.
     HandoffStopFull = c"rwsem.handoff_stop_full": Features {
         all_stop_on_handoff: true,
         ..HandoffStop::FEATURES
@@ -287,6 +287,7 @@ impl<P: Policy> RwSem<P> {
         if count.has_overflow() {
             P::EVENTS.inc(Event::Overflow);
             self.owner.set_nonspinnable();
+            check(|| false, || P::EVENTS.inc(Event::CheckFailed));
         }
         // A steady stream of readers that join each other would keep writers out for good.
         let readers_own =
@@ -354,6 +355,7 @@ impl<P: Policy> RwSem<P> {
             .contended(self, Mode::Write, || self.sleep_for_write(sleep))
     }
 
+    #[inline(never)]
     fn spin_for_write(&self) -> bool {
         let spun =
             spin::optimistic_spin(self, |pin| match self.try_take(Count::try_write_spinning) {
@@ -462,6 +464,7 @@ impl<P: Policy> RwSem<P> {
     }
 
     /// Spins while the owner is a writer that runs: whether it has given the lock up.
+    #[inline(never)]
     fn wait_for_owner(&self) -> bool {
         let pin = preempt::disable();
         spin::spin_on_owner(self, || false, &pin) == Some(Owner::NONE)
@@ -589,6 +592,16 @@ unsafe impl<P: Policy> Protocol for RwSem<P> {
 
     fn init(name: &'static CStr, key: Pin<&'static LockClassKey>) -> impl PinInit<Self, Error> {
         Self::new(name, key)
+    }
+
+    const EVENTS: &'static Events<Event> = P::EVENTS;
+
+    fn may_be_read(count: Count, marked: bool) -> bool {
+        count.readers() > 0 && !count.has_writer() && marked
+    }
+
+    fn may_be_written(count: Count) -> bool {
+        count.has_writer()
     }
 
     fn holders(count: Count, _queued: bool) -> Holders {

@@ -699,6 +699,16 @@ unsafe impl<P: Policy> Protocol for RwSem<P> {
         Self::new(name, key)
     }
 
+    const EVENTS: &'static Events<Event> = P::EVENTS;
+
+    fn may_be_read(count: Count, _marked: bool) -> bool {
+        count.is_active()
+    }
+
+    fn may_be_written(count: Count) -> bool {
+        count.is_active() && count.is_contended()
+    }
+
     fn holders(count: Count, queued: bool) -> Holders {
         let waiting = if queued { WAITING_BIAS } else { 0 };
         let shares = Count(count.0.wrapping_sub(waiting));

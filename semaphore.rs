@@ -22,9 +22,13 @@ use crate::{
             Mode,
             Taking, //
         },
+        check::check,
         events::Events,
         raw_spinlock::Interrupts,
-        task::Sleep,
+        task::{
+            Sleep,
+            Task, //
+        },
         wake_q::WakeQ, //
     },
     rwlock::{
@@ -32,6 +36,7 @@ use crate::{
         RawRwSem, //
     },
     spin::{
+        Owner,
         OwnerLook,
         OwnerWord,
         Spun, //
@@ -77,6 +82,7 @@ pub(crate) mod prelude {
     pub(crate) use crate::{
         kapi::{
             annotate::Mode,
+            check::check,
             events::{
                 events,
                 Events, //
@@ -403,6 +409,17 @@ pub unsafe trait Protocol: Deref<Target = Words<Self::Count>> + Send + Sync + Si
     /// A free lock.
     fn init(name: &'static CStr, key: Pin<&'static LockClassKey>) -> impl PinInit<Self, Error>;
 
+    /// Counts what happens in the slow paths.
+    #[doc(hidden)]
+    const EVENTS: &'static Events<Event>;
+
+    /// Whether readers can have the lock when the count is that, and the owner word says `marked`,
+    /// that readers were the last to take it.
+    fn may_be_read(count: Self::Count, marked: bool) -> bool;
+
+    /// Whether a writer can have the lock when the count is that.
+    fn may_be_written(count: Self::Count) -> bool;
+
     /// What `count` says when tasks do or do not wait in the ring.
     fn holders(count: Self::Count, queued: bool) -> Holders;
 
@@ -428,6 +445,21 @@ pub unsafe trait Protocol: Deref<Target = Words<Self::Count>> + Send + Sync + Si
 
     /// Turns a lock held for writing into one held for reading.
     fn downgrade(&self);
+}
+
+/// In builds with checks: the lock, about to be given up, is held, for writing by this task.
+#[inline(always)]
+fn check_held<L: Protocol>(lock: &L, mode: Mode) {
+    check(
+        || {
+            let (count, owner) = (lock.load(), lock.owner.load());
+            match mode {
+                Mode::Read => L::may_be_read(count, owner.is_reader()),
+                Mode::Write => L::may_be_written(count) && owner == Owner::writer(Task::current()),
+            }
+        },
+        || L::EVENTS.inc(Event::CheckFailed),
+    );
 }
 
 #[inline(always)]
@@ -470,6 +502,7 @@ unsafe impl<L: Protocol> RawRwLock for L {
 
     #[inline(never)]
     unsafe fn up_read(&self, _token: ()) {
+        check_held(self, Mode::Read);
         self.dep_map.giving_up();
         self.read_unlock();
     }
@@ -482,6 +515,7 @@ unsafe impl<L: Protocol> RawRwLock for L {
 
     #[inline(never)]
     unsafe fn up_write(&self) {
+        check_held(self, Mode::Write);
         self.dep_map.giving_up();
         self.write_unlock();
     }
@@ -515,6 +549,7 @@ unsafe impl<L: Protocol> RawRwSem for L {
 
     #[inline(never)]
     unsafe fn downgrade_write(&self) {
+        check_held(self, Mode::Write);
         self.dep_map.downgrading();
         self.downgrade();
     }
@@ -579,6 +614,7 @@ impl<L: Protocol> RareForms for L {
 
     #[inline(never)]
     unsafe fn up_read_non_owner(&self) {
+        check_held(self, Mode::Read);
         self.read_unlock();
     }
 }

@@ -304,7 +304,9 @@ pub(crate) trait Spinnable {
     /// readers have the lock, if readers have it.
     fn readers(owner: Owner, count: i64) -> Option<u64>;
 
-    /// Whether the lock is promised to someone, so that spinners leave from wherever they are.
+    /// Whether the lock is promised to someone, so that there is no point in spinning for it. The head
+    /// of the queue asks while it waits for the owner; who is behind it finds out as the next head:
+    /// meanwhile each looks at nothing but its own line.
     fn is_promised(&self) -> bool;
 }
 
@@ -321,7 +323,7 @@ pub(crate) fn optimistic_spin<L: Spinnable>(
     let pin = preempt::disable();
     let end = if lock.is_promised() || !owner.can_spin(L::UNKNOWN, &pin) {
         Spun::NotTried
-    } else if !osq.lock_unless(&pin, || lock.is_promised()) {
+    } else if !osq.lock(&pin) {
         Spun::GaveUp
     } else {
         let end = spin_as_head(lock, try_take, &pin);
@@ -343,7 +345,11 @@ fn spin_as_head<L: Spinnable>(
     let mut had_writer = false;
     loop {
         let Some(owner) = spin_on_owner(lock, || lock.is_promised(), pin) else {
-            return Spun::GaveUp;
+            return if lock.is_promised() {
+                Spun::Promised
+            } else {
+                Spun::GaveUp
+            };
         };
         let count = match try_take(pin) {
             Try::Taken => return Spun::Taken,

@@ -111,6 +111,8 @@ event_set! {
         OptHandoff = "opt_handoff",
         /// A reader found more readers than the count has room for.
         Overflow = "overflow",
+        /// A lock was given up that the task cannot have held: builds of `make DEBUG=1` look.
+        CheckFailed = "check_failed",
     }
 }
 

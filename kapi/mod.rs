@@ -10,6 +10,7 @@
 pub(crate) mod annotate;
 mod barrier;
 pub(crate) mod cell;
+pub(crate) mod check;
 pub(crate) mod clock;
 pub(crate) mod events;
 pub(crate) mod percpu;

@@ -8,6 +8,7 @@
 
 pub(crate) mod annotate;
 pub(crate) mod cell;
+pub(crate) mod check;
 pub(crate) mod clock;
 pub(crate) mod events;
 pub(crate) mod percpu;
