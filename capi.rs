@@ -37,6 +37,7 @@ use core::{
         offset_of,
         ManuallyDrop, //
     },
+    ops::Deref,
     pin::Pin, //
 };
 use kernel::{
@@ -87,8 +88,14 @@ macro_rules! same_layout {
 
 same_layout! { kl_rwsem kl_rwsem_xadd kl_lockref kl_rcu_sync kl_percpu_rwsem }
 
-/// The same for the place of `dep_map`, the one member that C looks at.
-const _: () = assert!(header::kl_percpu_rwsem_DEP_MAP == offset_of!(kl_percpu_rwsem, dep));
+/// The same for the place of `dep_map`, the one member that C looks at. A read-write semaphore is its
+/// words alone.
+const _: () = assert!(
+    header::kl_rwsem_DEP_MAP == offset_of!(<kl_rwsem as Deref>::Target, dep_map)
+        && header::kl_rwsem_xadd_DEP_MAP == offset_of!(<kl_rwsem_xadd as Deref>::Target, dep_map)
+        && header::kl_percpu_rwsem_DEP_MAP == offset_of!(kl_percpu_rwsem, dep),
+    "the place of dep_map in include/klocks.h differs from that in the Rust type",
+);
 
 /// Exports functions to C under their names, after comparing them with the header.
 macro_rules! export {

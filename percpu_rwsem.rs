@@ -831,7 +831,7 @@ impl<P: Policy, S: GateSource> PercpuRwSem<P, S> {
         drop(pin);
         P::EVENTS.inc(Event::ReadQueue);
         // An uninterruptible wait has no failure.
-        let _ = self.dep.contended_percpu(self, Mode::Read, || {
+        let _ = annotate::contended_percpu(self, Mode::Read, || {
             self.wait(Kind::Reader, sleep);
             Ok(())
         });
@@ -874,7 +874,7 @@ impl<P: Policy, S: GateSource> PercpuRwSem<P, S> {
     fn claim_slow(&self, kind: Kind) {
         P::EVENTS.inc(Event::WriteQueue);
         // An uninterruptible wait has no failure.
-        let _ = self.dep.contended_percpu(self, Mode::Write, || {
+        let _ = annotate::contended_percpu(self, Mode::Write, || {
             let grant = self.wait(kind, Sleep::Uninterruptible);
             self.finish(kind, grant);
             Ok(())

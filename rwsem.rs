@@ -306,7 +306,7 @@ impl<P: Policy> RwSem<P> {
             return Ok(());
         }
         drop(pin);
-        self.dep_map.contended(self, Mode::Read, || {
+        semaphore::waiting(self, Mode::Read, sleep, || {
             self.queue
                 .sleep_until_granted(&waiter, sleep, || P::EVENTS.inc(Event::SleepReader))
                 .map_err(|ring| self.cancel(ring, &waiter))?;
@@ -351,8 +351,7 @@ impl<P: Policy> RwSem<P> {
         if self.spin_for_write() {
             return Ok(());
         }
-        self.dep_map
-            .contended(self, Mode::Write, || self.sleep_for_write(sleep))
+        semaphore::waiting(self, Mode::Write, sleep, || self.sleep_for_write(sleep))
     }
 
     #[inline(never)]
@@ -489,6 +488,7 @@ impl<P: Policy> RwSem<P> {
     #[cold]
     #[inline(never)]
     fn wake(&self) {
+        annotate::contended_release(self);
         self.wake_from(self.queue.lock_irqsave(), Wake::Any);
     }
 

@@ -384,7 +384,7 @@ impl<P: Policy> RwSem<P> {
     #[inline(never)]
     fn read_lock_slow(&self, pin: Option<PreemptGuard>, sleep: Sleep) -> Result {
         drop(pin);
-        self.dep_map.contended(self, Mode::Read, || {
+        semaphore::waiting(self, Mode::Read, sleep, || {
             let mut bias = -READ_BIAS;
             if P::FEATURES.readers_spin {
                 // Relaxed: nothing was done under the lock that it would publish.
@@ -478,7 +478,7 @@ impl<P: Policy> RwSem<P> {
     #[inline(never)]
     fn write_lock_slow(&self, pin: PreemptGuard, sleep: Sleep) -> Result {
         drop(pin);
-        self.dep_map.contended(self, Mode::Write, || {
+        semaphore::waiting(self, Mode::Write, sleep, || {
             // Relaxed: nothing was done under the lock that it would publish.
             self.add(-WRITE_BIAS, Relaxed);
             let mut respun = false;
@@ -606,6 +606,7 @@ impl<P: Policy> RwSem<P> {
     #[cold]
     #[inline(never)]
     fn wake(&self, count: Count) {
+        annotate::contended_release(self);
         if count.is_active() {
             return;
         }

@@ -17,7 +17,9 @@
 use crate::{
     kapi::{
         annotate::{
+            self,
             might_sleep,
+            Blocked,
             DepMap,
             Mode,
             Taking, //
@@ -81,7 +83,10 @@ pub(crate) mod prelude {
     };
     pub(crate) use crate::{
         kapi::{
-            annotate::Mode,
+            annotate::{
+                self,
+                Mode, //
+            },
             check::check,
             events::{
                 events,
@@ -375,6 +380,24 @@ pub(crate) fn spin_event(spun: Spun, taken: Event) -> Event {
     }
 }
 
+/// Runs `wait`, in which the running task waits for `lock`. Tracers are told, and a report that the
+/// task hangs names the lock's owner (not if a signal can end the wait: such tasks never hang).
+#[inline(always)]
+pub(crate) fn waiting<L: Protocol>(
+    lock: &L,
+    mode: Mode,
+    sleep: Sleep,
+    wait: impl FnOnce() -> Result,
+) -> Result {
+    let words: &Words<L::Count> = lock;
+    annotate::contended(lock, mode, || {
+        // SAFETY: The words begin with count and owner, and are borrowed here.
+        let _blocked =
+            (sleep == Sleep::Uninterruptible).then(|| unsafe { Blocked::on(words, mode) });
+        wait()
+    })
+}
+
 /// Waking those who wait for a semaphore.
 pub(crate) trait Wakes: Protocol {
     /// Collects into `wakes` who can go on of those whom `whom` says; readers are granted the lock.
@@ -392,6 +415,7 @@ pub(crate) trait Wakes: Protocol {
     #[cold]
     #[inline(never)]
     fn wake_readers_beside_us(&self) {
+        annotate::contended_release(self);
         self.wake_from(self.queue.lock_irqsave(), Wake::ReadersBesideUs);
     }
 }
@@ -462,12 +486,29 @@ fn check_held<L: Protocol>(lock: &L, mode: Mode) {
     );
 }
 
+/// Takes the lock by `take`; where the kernel keeps lock statistics, only if `try_take` does not, so
+/// that they see who had to wait: C's `LOCK_CONTENDED()`.
+#[inline(always)]
+fn counted<L: Protocol>(
+    lock: &L,
+    try_take: impl FnOnce(&L) -> bool,
+    take: impl FnOnce(&L) -> Result,
+) -> Result {
+    if DepMap::HAS_STATISTICS {
+        if try_take(lock) {
+            return Ok(());
+        }
+        lock.dep_map.not_free();
+    }
+    take(lock)
+}
+
 #[inline(always)]
 fn down_read<L: Protocol>(lock: &L, sleep: Sleep, subclass: u32) -> Result {
     might_sleep();
     lock.dep_map
         .taking(Mode::Read, Taking::Waits, subclass, || {
-            lock.read_lock(sleep)
+            counted(lock, L::try_read_lock, |lock| lock.read_lock(sleep))
         })
 }
 
@@ -476,7 +517,7 @@ fn down_write<L: Protocol>(lock: &L, sleep: Sleep, subclass: u32) -> Result {
     might_sleep();
     lock.dep_map
         .taking(Mode::Write, Taking::Waits, subclass, || {
-            lock.write_lock(sleep)
+            counted(lock, L::try_write_lock, |lock| lock.write_lock(sleep))
         })
 }
 

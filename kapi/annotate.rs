@@ -138,43 +138,71 @@ impl DepMap {
         unsafe { shim::kapi_lockdep_downgrade(self.as_ptr()) };
     }
 
-    /// Runs `wait`, in which the task waits for `lock`, the lock of this map, between the events
-    /// `contention_begin` and `contention_end`. Nothing on kernels without tracepoints, two
-    /// patched-out branches elsewhere.
-    #[inline(always)]
-    pub(crate) fn contended<L>(
-        &self,
-        lock: &L,
-        mode: Mode,
-        wait: impl FnOnce() -> Result,
-    ) -> Result {
-        self.contended_as(lock, mode.flag(), wait)
-    }
+    /// Whether the kernel keeps lock statistics, for which taking a lock is tried first.
+    pub(crate) const HAS_STATISTICS: bool = cfg!(CONFIG_LOCK_STAT);
 
-    /// As [`DepMap::contended`], of a lock that counts its readers per CPU.
+    /// The lock that is being taken is not free.
     #[inline(always)]
-    pub(crate) fn contended_percpu<L>(
-        &self,
-        lock: &L,
-        mode: Mode,
-        wait: impl FnOnce() -> Result,
-    ) -> Result {
-        self.contended_as(lock, shim::KAPI_LCB_F_PERCPU | mode.flag(), wait)
+    pub(crate) fn not_free(&self) {
+        // SAFETY: As in `acquire`.
+        unsafe { shim::kapi_lock_contended(self.as_ptr()) };
     }
+}
 
+fn address<L>(lock: &L) -> *mut c_void {
+    core::ptr::from_ref(lock).cast_mut().cast()
+}
+
+/// Runs `wait`, in which the task waits for `lock`, between the events `contention_begin` and
+/// `contention_end`. Nothing on kernels without tracepoints, two patched-out branches elsewhere.
+#[inline(always)]
+pub(crate) fn contended<L>(lock: &L, mode: Mode, wait: impl FnOnce() -> Result) -> Result {
+    contended_as(lock, mode.flag(), wait)
+}
+
+/// As [`contended`], of a lock that counts its readers per CPU.
+#[inline(always)]
+pub(crate) fn contended_percpu<L>(lock: &L, mode: Mode, wait: impl FnOnce() -> Result) -> Result {
+    contended_as(lock, shim::KAPI_LCB_F_PERCPU | mode.flag(), wait)
+}
+
+#[inline(always)]
+fn contended_as<L>(lock: &L, flags: u32, wait: impl FnOnce() -> Result) -> Result {
+    // SAFETY: The address is only recorded.
+    unsafe { shim::kapi_trace_contention_begin(address(lock), flags) };
+    let result = wait();
+    let ret = result.as_ref().map_or_else(|e| e.to_errno(), |()| 0);
+    // SAFETY: As above.
+    unsafe { shim::kapi_trace_contention_end(address(lock), ret) };
+    result
+}
+
+/// While it lives, the kernel's report on hung tasks names the owner of the lock for which the
+/// running task waits. Nothing on kernels without `CONFIG_DETECT_HUNG_TASK_BLOCKER`.
+#[must_use = "the report names nobody once this is dropped"]
+pub(crate) struct Blocked(());
+
+impl Blocked {
+    /// The running task waits for `lock` without minding signals.
+    ///
+    /// # Safety
+    ///
+    /// `lock` begins with the words of a `struct rw_semaphore`: its count, and its owner, a task
+    /// with flags in the two lowest bits. It lives as long as what is returned.
     #[inline(always)]
-    fn contended_as<L>(&self, lock: &L, flags: u32, wait: impl FnOnce() -> Result) -> Result {
-        let addr: *mut c_void = core::ptr::from_ref(lock).cast_mut().cast();
-        // SAFETY: As in `acquire`; the address is only recorded.
-        unsafe {
-            shim::kapi_lock_contended(self.as_ptr());
-            shim::kapi_trace_contention_begin(addr, flags);
-        }
-        let result = wait();
-        let ret = result.as_ref().map_or_else(|e| e.to_errno(), |()| 0);
-        // SAFETY: As above.
-        unsafe { shim::kapi_trace_contention_end(addr, ret) };
-        result
+    pub(crate) unsafe fn on<L>(lock: &L, mode: Mode) -> Self {
+        // SAFETY: The kernel looks at nothing else, by the contract, and takes the owner for a task
+        // only if there is one of that address.
+        unsafe { shim::kapi_hung_task_set_blocker(address(lock), mode == Mode::Write) };
+        Self(())
+    }
+}
+
+impl Drop for Blocked {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: Set by this task, of which there is one at a time.
+        unsafe { shim::kapi_hung_task_clear_blocker() };
     }
 }
 
@@ -182,7 +210,5 @@ impl DepMap {
 #[inline(always)]
 pub(crate) fn contended_release<L>(lock: &L) {
     // SAFETY: The address is only recorded.
-    unsafe {
-        shim::kapi_trace_contended_release(core::ptr::from_ref(lock).cast_mut().cast());
-    }
+    unsafe { shim::kapi_trace_contended_release(address(lock)) };
 }

@@ -4,6 +4,7 @@
  * linked into the crate's bitcode and inlined there (see Kbuild); elsewhere
  * this is an ordinary object and each is a call.
  */
+#include <linux/hung_task.h>
 #include <linux/lockdep.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>
@@ -191,6 +192,17 @@ SHIM void kapi_lock_acquired(struct lockdep_map *map)
 #ifdef CONFIG_LOCK_STAT
 	lock_acquired(map, _RET_IP_);
 #endif
+}
+
+SHIM void kapi_hung_task_set_blocker(void *lock, bool write)
+{
+	hung_task_set_blocker(lock, write ? BLOCKER_TYPE_RWSEM_WRITER :
+					    BLOCKER_TYPE_RWSEM_READER);
+}
+
+SHIM void kapi_hung_task_clear_blocker(void)
+{
+	hung_task_clear_blocker();
 }
 
 /* tracepoints */

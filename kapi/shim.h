@@ -63,6 +63,8 @@ void kapi_lockdep_release(struct lockdep_map *map);
 void kapi_lockdep_downgrade(struct lockdep_map *map);
 void kapi_lock_contended(struct lockdep_map *map);
 void kapi_lock_acquired(struct lockdep_map *map);
+void kapi_hung_task_set_blocker(void *lock, bool write);
+void kapi_hung_task_clear_blocker(void);
 
 /* tracepoints */
 void kapi_trace_contention_begin(void *lock, unsigned int flags);

@@ -62,26 +62,36 @@ impl DepMap {
     /// The lock, held for writing, is about to be held for reading.
     pub(crate) fn downgrading(&self) {}
 
-    /// Runs `wait`, in which the task waits for the lock.
-    pub(crate) fn contended<L>(
-        &self,
-        _lock: &L,
-        _mode: Mode,
-        wait: impl FnOnce() -> Result,
-    ) -> Result {
-        wait()
-    }
+    /// No statistics.
+    pub(crate) const HAS_STATISTICS: bool = false;
 
-    /// As [`DepMap::contended`].
-    pub(crate) fn contended_percpu<L>(
-        &self,
-        lock: &L,
-        mode: Mode,
-        wait: impl FnOnce() -> Result,
-    ) -> Result {
-        self.contended(lock, mode, wait)
-    }
+    /// The lock that is being taken is not free.
+    pub(crate) fn not_free(&self) {}
+}
+
+/// Runs `wait`, in which the task waits for the lock.
+pub(crate) fn contended<L>(_lock: &L, _mode: Mode, wait: impl FnOnce() -> Result) -> Result {
+    wait()
+}
+
+/// As [`contended`], of a lock that counts its readers per CPU.
+pub(crate) fn contended_percpu<L>(lock: &L, mode: Mode, wait: impl FnOnce() -> Result) -> Result {
+    contended(lock, mode, wait)
 }
 
 /// `lock`, for which someone waits, is given up.
 pub(crate) fn contended_release<L>(_lock: &L) {}
+
+/// What names the owner of a lock on which a task hangs.
+pub(crate) struct Blocked(());
+
+impl Blocked {
+    /// The task waits for the lock.
+    ///
+    /// # Safety
+    ///
+    /// Nothing is looked at.
+    pub(crate) unsafe fn on<L>(_lock: &L, _mode: Mode) -> Self {
+        Self(())
+    }
+}
