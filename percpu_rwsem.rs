@@ -1365,6 +1365,41 @@ mod tests {
         }
     }
 
+    fn new_scene() -> Result<Arc<Scene>> {
+        Arc::pin_init(
+            try_pin_init!(Scene {
+                lock <- Lock::new(c"klocks_percpu_test", static_lock_class!()),
+                let_in: Atomic::new(0),
+                inside: Atomic::new(0),
+                at: [const { Atomic::new(0) }; PLAYERS],
+                beside: [const { Atomic::new(0) }; PLAYERS],
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    fn start_player(
+        scene: &Arc<Scene>,
+        index: usize,
+        kind: Kind,
+        company: u32,
+    ) -> Result<Kthread<Player>> {
+        let player = Player {
+            scene: scene.clone(),
+            index,
+            kind,
+            company,
+        };
+        let thread = Kthread::create(
+            c"klocks_percpu",
+            index as u32,
+            Placement::default(),
+            Arc::new(player, GFP_KERNEL)?,
+        )?;
+        thread.wake();
+        Ok(thread)
+    }
+
     fn queued(lock: &Lock) -> usize {
         let queue = lock.queue.lock();
         let mut count = 0;
@@ -1391,16 +1426,7 @@ mod tests {
 
     #[test]
     fn first_come_first_served() -> Result {
-        let scene = Arc::pin_init(
-            try_pin_init!(Scene {
-                lock <- Lock::new(c"klocks_percpu_test", static_lock_class!()),
-                let_in: Atomic::new(0),
-                inside: Atomic::new(0),
-                at: [const { Atomic::new(0) }; PLAYERS],
-                beside: [const { Atomic::new(0) }; PLAYERS],
-            }),
-            GFP_KERNEL,
-        )?;
+        let scene = new_scene()?;
         let lock = &scene.lock;
         lock.down_write();
         let mut threads = KVec::new();
@@ -1417,20 +1443,7 @@ mod tests {
         .into_iter()
         .enumerate()
         {
-            let player = Player {
-                scene: scene.clone(),
-                index,
-                kind,
-                company,
-            };
-            let thread = Kthread::create(
-                c"klocks_percpu",
-                index as u32,
-                Placement::default(),
-                Arc::new(player, GFP_KERNEL)?,
-            )?;
-            thread.wake();
-            threads.push(thread, GFP_KERNEL)?;
+            threads.push(start_player(&scene, index, kind, company)?, GFP_KERNEL)?;
             all_queued &= soon(|| queued(lock) == index + 1);
         }
         // SAFETY: Taken above.
@@ -1446,6 +1459,39 @@ mod tests {
         assert!(at(5) == 5 && at(6) == 6);
         assert!(beside(0) == 2 && beside(1) == 2 && beside(3) == 2 && beside(4) == 2);
         assert!(beside(2) == 1 && beside(5) == 1 && beside(6) == 1);
+        Ok(())
+    }
+
+    /// A waker whose try fails, since someone was faster, leaves the first in the queue alone:
+    ///
+    /// ```text
+    /// holder              first in queue      newcomer
+    ///   give up             asleep
+    ///                                           claim
+    ///   try for the first
+    ///   fails: no reference
+    ///                                           give up, try for the first, reference, wake
+    /// ```
+    #[test]
+    fn late_grants_keep_no_task() -> Result {
+        let scene = new_scene()?;
+        let lock = &scene.lock;
+        lock.down_write();
+        let thread = start_player(&scene, 0, Kind::Writer, 1)?;
+        let is_queued = soon(|| queued(lock) == 1 && thread.is_asleep());
+        let before = thread.references();
+        // The lock is claimed, as if by a newcomer.
+        for _ in 0..10 {
+            lock.wake();
+        }
+        let after = thread.references();
+        let still_queued = queued(lock) == 1;
+        // SAFETY: Taken above.
+        unsafe { lock.up_write() };
+        let is_done = soon(|| scene.let_in.load(Relaxed) == 1 && is_at_rest(lock));
+        drop(thread);
+        assert!(is_queued && still_queued && is_done);
+        assert!(before == after);
         Ok(())
     }
 

@@ -126,6 +126,13 @@ impl<B: Body> Kthread<B> {
         unsafe { bindings::wake_up_process(self.task.as_ptr()) };
     }
 
+    /// How many references to the thread's task there are.
+    #[cfg(CONFIG_KUNIT = "y")]
+    pub(crate) fn references(&self) -> i32 {
+        // SAFETY: We hold a reference. The field changes under us, as volatile as in C.
+        unsafe { (&raw const (*self.task.as_ptr()).usage.refs.counter).read_volatile() }
+    }
+
     /// Whether the thread has gone to sleep, off its CPU, and nobody has woken it since: a hint.
     pub(crate) fn is_asleep(&self) -> bool {
         let task = self.task.as_ptr();

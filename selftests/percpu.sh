@@ -16,7 +16,6 @@ rounds=${KLOCKS_ROUNDS:-30}
 writes=${KLOCKS_WRITES:-200}
 unloads=${KLOCKS_UNLOADS:-5}
 only=${KLOCKS_ONLY:-}
-events=$klocks/events/percpu_rwsem
 suites=/sys/module/kunit/parameters/filter_glob
 
 # run_done KNOB=VALUE...
@@ -115,40 +114,6 @@ interrupts() {
 	[ "$(value handed-over PercpuIrq)" -gt 1 ] && [ "$(value writes PercpuIrq)" -gt 0 ]
 }
 
-tasks() {
-	[ ! -w /sys/kernel/slab/task_struct/shrink ] || echo 1 >/sys/kernel/slab/task_struct/shrink
-	awk '$1 == "task_struct" { print $2 }' /proc/slabinfo
-}
-
-# Waiters whose threads end right after, and newcomers that are faster than those in the queue: a waker that
-# kept a reference to a task whenever it lets nobody in would leave hundreds.
-#
-#	holder			first in queue		newcomer
-#	give up			asleep
-#							claim
-#	claim for the first
-#	fails: no reference
-#							give up
-#							claim for the first
-#							reference, wake
-#				in, give up, exit	reference dropped
-stolen_grants() {
-	put $klocks/events/reset 1
-	before=$(tasks)
-	run_done scenario=rwsem_mix lock=percpu_rwsem threads=4 ratio=1:2 load=2 think=20 ops=300 blocks=40 || return 1
-	get $events/grant_stolen
-	stolen=$got
-	get $events/grant
-	ktap_print_msg "$got grants, $stolen that someone was faster than"
-	[ "$got" -gt 0 ] && [ "$stolen" -gt 0 ] || return 1
-	for _ in 1 2 3 4 5; do
-		sleep 0.3
-		after=$(tasks)
-		[ "$after" -gt $((before + 30)) ] || break
-	done
-	at_most $((before + 30)) "task structures, $before before" "$after"
-}
-
 # Each unload comes with callbacks of the gates pending. The unit tests, which run at each load, need not.
 unload_under_load() {
 	if [ -w $suites ]; then
@@ -175,26 +140,15 @@ write|percpu_rwsem.expedited: two expedited ones|cold_writes_pay expedited exped
 write|percpu_rwsem.mb: one grace period a write|cold_writes_pay mb grace-periods 20
 freeze|three locks behind a gate: a third of the grace periods|freeze
 irq|percpu_rwsem: given up in interrupts|interrupts
-stolen|percpu_rwsem: grants that come too late leave nothing|stolen_grants
 life|percpu_rwsem: freed at once, $rounds times|lives percpu_rwsem $rounds
 life|percpu_rwsem.mb: freed at once|lives percpu_rwsem.mb 10
 unload|module unloaded at once, $unloads times|unload_under_load $unloads"
 
-# lacks GROUP: prints what this kernel lacks for these tests, or fails.
-lacks() {
-	[ "$1" = stolen ] && ! { [ -r /proc/slabinfo ] && [ -r /sys/kernel/debug/lock_event_counts ]; } &&
-		echo "the kernel does not count"
-}
-
 [ -z "$only" ] || tests=$(echo "$tests" | grep "^$only|")
 ktap_set_plan "$(echo "$tests" | wc -l)"
-while IFS='|' read -r group test command; do
-	if reason=$(lacks "$group"); then
-		ktap_test_skip "$test ($reason)"
-	else
-		# shellcheck disable=SC2086 # words are wanted
-		ktap_test_result "$test" $command
-	fi
+while IFS='|' read -r _ test command; do
+	# shellcheck disable=SC2086 # words are wanted
+	ktap_test_result "$test" $command
 done <<END
 $tests
 END
