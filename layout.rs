@@ -8,7 +8,11 @@
 use crate::{
     rwsem,
     rwsem_xadd,
-    semaphore::Words, //
+    semaphore::Words,
+    waiters::{
+        Kind,
+        Waiter, //
+    }, //
 };
 use core::mem::offset_of;
 
@@ -29,3 +33,13 @@ const fn check<L, C>() {
 const _: () = check::<rwsem::RwSem<rwsem::Rwsem>, rwsem::Count>();
 const _: () = check::<rwsem::RwSem<rwsem::C73>, rwsem::Count>();
 const _: () = check::<rwsem_xadd::RwSem<rwsem_xadd::Xadd>, rwsem_xadd::Count>();
+
+// What `scripts/drgn-lock` reads.
+const _: () = assert!(
+    offset_of!(Waiter, task) == 0
+        && offset_of!(Waiter, kind) == 8
+        && offset_of!(Waiter, handoff) == 28
+        && offset_of!(Waiter, next) == 32
+        && Kind::Reader as u8 == 0
+        && Kind::Writer as u8 == 1
+);

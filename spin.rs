@@ -40,6 +40,7 @@ use crate::{
     osq::Osq, //
 };
 use kernel::{
+    prelude::*,
     processor::cpu_relax,
     sync::atomic::{
         Atomic,
@@ -409,4 +410,61 @@ pub(crate) fn spin_on_owner<L: Spinnable>(
     let stop = owner.is_nonspinnable()
         || (!L::FOLLOW && first.as_writer().is_some() && owner != Owner::NONE);
     (!stop).then_some(owner)
+}
+
+#[kunit_tests(klocks_spin)]
+mod tests {
+    use super::*;
+
+    /// All words without a task.
+    const NO_TASK: [Owner; 4] = [
+        Owner::NONE,
+        Owner::READERS,
+        Owner(Owner::NONSPINNABLE),
+        Owner(Owner::READER | Owner::NONSPINNABLE),
+    ];
+
+    // Readers leave their address behind when they go, and exit: who looks at that task reads freed
+    // memory. Nor is there a task in a word with marks only.
+
+    #[test]
+    fn only_writers_are_looked_at() {
+        let task = Task::current().addr();
+        for word in NO_TASK {
+            assert!(word.as_writer().is_none());
+            // The same marks beside the address of a task, which may be gone.
+            let stale = Owner(word.0 | task);
+            assert_eq!(stale.as_writer().is_some(), word == Owner::NONE);
+        }
+    }
+
+    #[test]
+    fn spinning_for_an_unknown_owner() {
+        let pin = preempt::disable();
+        for word in NO_TASK {
+            let owner = OwnerWord::new();
+            owner.set(word, &pin);
+            // Something else may have to run here: then nobody spins.
+            let spins = owner.can_spin(true, &pin);
+            assert!(!(spins && word.is_nonspinnable()));
+            assert!(!owner.can_spin(false, &pin));
+        }
+    }
+
+    #[test]
+    fn marks_of_the_spinners() {
+        let pin = preempt::disable();
+        let owner = OwnerWord::new();
+        // Only readers are marked: a writer is not waited for without end.
+        owner.set_nonspinnable();
+        assert_eq!(owner.load(), Owner::NONE);
+        owner.set(Owner::READERS, &pin);
+        owner.set_nonspinnable();
+        assert!(owner.load().is_nonspinnable());
+        // The mark stays with the readers that join.
+        let joined = Owner::reader_after(Task::current(), owner.load());
+        assert!(joined.is_reader() && joined.is_nonspinnable());
+        owner.clear_nonspinnable();
+        assert_eq!(owner.load(), Owner::READERS);
+    }
 }

@@ -118,6 +118,7 @@ event_set! {
 
 /// What a waiter waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Kind {
     /// To share the lock.
     Reader,
@@ -153,15 +154,16 @@ pub(crate) struct Batch {
     pub(crate) leaves_some: bool,
 }
 
-/// A task in the ring, on a cache line of its own: who walks the ring fetches one line a waiter.
-#[repr(align(64))]
+/// A task in the ring, on a cache line of its own: who walks the ring fetches one line a waiter. The
+/// places of its members are what `scripts/drgn-lock` knows.
+#[repr(C, align(64))]
 pub(crate) struct Waiter {
-    task: Task,
-    kind: Kind,
+    pub(crate) task: Task,
+    pub(crate) kind: Kind,
     since: Jiffies,
     granted: Atomic<u32>,
-    handoff: Atomic<u32>,
-    next: LockCell<*const Waiter>,
+    pub(crate) handoff: Atomic<u32>,
+    pub(crate) next: LockCell<*const Waiter>,
     prev: LockCell<*const Waiter>,
 }
 

@@ -52,6 +52,8 @@ pub(super) struct Standing {
     pub(super) sleepers: usize,
     /// Someone spins for it.
     pub(super) spinners: bool,
+    /// It is promised to one who sleeps.
+    pub(super) handoff: bool,
 }
 
 impl Standing {
@@ -60,6 +62,7 @@ impl Standing {
         held: false,
         sleepers: 0,
         spinners: false,
+        handoff: false,
     };
 }
 
@@ -158,6 +161,8 @@ fn look_patiently<L: Protocol>(lock: &L) -> Look {
 impl<L: Protocol> Inspect for L {
     fn dump(&self, out: &mut Text) -> Result {
         let look = look_patiently(self);
+        // For debuggers: these files are root's.
+        out.put(fmt!("address: {:#x}\n", core::ptr::from_ref(self).addr()))?;
         out.put(fmt!("count: {:#x}\n", look.count))?;
         put_holders(out, look.holders.writer, look.holders.readers)?;
         if look.holders.handoff {
@@ -193,6 +198,7 @@ impl<L: Protocol> Inspect for L {
             held: look.holders.any(),
             sleepers: look.ring?.waiters,
             spinners: look.spinner.is_some(),
+            handoff: look.holders.handoff,
         })
     }
 }

@@ -18,6 +18,7 @@ mod debugfs;
 mod dump;
 mod engine;
 mod freeze3;
+mod handoff_storm;
 mod histogram;
 mod knobs;
 mod locks;

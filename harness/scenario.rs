@@ -6,6 +6,7 @@ use super::{
     bench::Session,
     checks::Faults,
     freeze3,
+    handoff_storm,
     knobs::Knobs,
     locks::{
         LockType,
@@ -53,6 +54,7 @@ pub(super) static SCENARIOS: &[Scenario] = &[
     rwsem_mix::SCENARIO,
     mmap_storm::STORM,
     mmap_storm::SLEEPING_READERS,
+    handoff_storm::SCENARIO,
     rt_wake::SCENARIO,
     osq::SCENARIO,
     percpu_write::SCENARIO,

@@ -33,6 +33,7 @@ well_formed() {
 	awk '
 		function bad(why) { print "# " why ": line " NR ": " $0; failed = 1; exit }
 		$1 == "lock:" { locks++; sleepers = 0; told = 0; count = "" }
+		$1 == "address:" && $2 !~ /^0x[0-9a-f]+$/ { bad("no address") }
 		$1 == "count:" { count = $2; if ($2 !~ /^0x[0-9a-f]+$/) bad("no number") }
 		$1 == "holder:" && $0 !~ /^holder: (none|writer|[1-9][0-9]* readers)$/ { bad("no holder") }
 		$1 == "owner:" && $0 !~ /^owner: 0x[0-9a-f]+( writer pid [1-9][0-9]*| readers)?( nonspinnable)?$/ { bad("no owner") }
@@ -45,7 +46,7 @@ well_formed() {
 			if (told > 1 && /handoff$/) bad("promised to one who is not first")
 			seen++
 		}
-		$1 !~ /^(lock|count|holder|handoff|owner|spinners|sleepers|sleeper):$/ { bad("unknown") }
+		$1 !~ /^(lock|address|count|holder|handoff|owner|spinners|sleepers|sleeper):$/ { bad("unknown") }
 		END { exit failed || locks != 1 }' "$1"
 }
 

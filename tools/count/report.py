@@ -13,6 +13,10 @@ of a line that another CPU has and this one has not, and writes to a line that o
 sleeps/op are calls into the scheduler to sleep, wakes/sleep the wake-ups that were issued for each, and
 wakes/writer-sleep those of writers alone, where threads only read or only write.
 
+spin-insns/op and spin-pauses/op are what the spin queue and the wait for an owner execute; in bench scenario
+handoff_storm the patch is compared with the lock that is without, and ns/op is virtual time for an operation of
+all threads together.
+
 What is inlined into its user, as reference counts are, the harness keeps in functions of their own.
 
 Exit code: 0; 1 a ratio is beyond its limit or the self-test fails; 2 usage; 4 the input proves nothing.
@@ -48,6 +52,10 @@ CRATE = "klocks_main"
 OTHER_REGIONS = {"harness": "harness", "kapi": "wake"}
 LOCKS_THERE = {"harness": re.compile(r"9ref_storm(.*E)?4(pair|hold)"), "kapi": re.compile(r"11percpu_peer|7lockref")}
 
+# Text that spins: in C, as far as it has functions of its own, and in the module, by parts of mangled names.
+SPINS_OF_C = "osq_lock osq_unlock osq_wait_next rwsem_spin_on_owner".split()
+SPINS = re.compile(r"3osq3Osq|klocks_main4spin|14spin_for_write|14wait_for_owner")
+
 # C's function pairs whose length is checked against the disassembly.
 SELF_TEST = {
     ("rwsem_c", "write"): ("down_write", "up_write"),
@@ -64,6 +72,11 @@ REPORTED = "grace-periods", "expedited"
 # Rows of the scoreboard for a shape of one thread, and for more.
 UNITS_ALONE = ["insns/op", "locked/op", "calls/op", *(f"{unit}/op" for unit in REPORTED)]
 UNITS_TOGETHER = ["insns/op", "locked/op", "lines/op", "pauses/op", "sleeps/op", "wakes/sleep", "wakes/writer-sleep"]
+
+UNITS_HANDOFF = ["spin-pauses/op", "spin-insns/op", "insns/op", "locked/op", "lines/op", "sleeps/op", "ns/op"]
+
+# What the handoff patch is compared with there.
+HANDOFF, BEFORE = "handoff_storm", "rwsem.c73"
 
 
 # Why scripts/count leaves a lock of a family out of a shape of its C peer.
@@ -170,10 +183,14 @@ class Module:
         self.addresses = [address for address, _ in symbols]
         self.names = [name for _, name in symbols]
 
+    def name(self, address):
+        """The function around `address`."""
+        index = bisect.bisect_right(self.addresses, address) - 1
+        return self.names[index] if index >= 0 else hex(address)
+
     def region(self, address):
         """The region of the function around `address`, by the first module of our crate in its name."""
-        index = bisect.bisect_right(self.addresses, address) - 1
-        name = self.names[index] if index >= 0 else hex(address)
+        name = self.name(address)
         # A mangled path: each name after its length, parted by an underscore from one that starts so.
         path = re.search(rf"{len(CRATE)}{CRATE}(\d+)_?(\w+)", name)
         if not path:
@@ -255,6 +272,7 @@ class Counts:
             for unit in REPORTED:
                 if unit in values:
                     sums["reported", unit] += int(values[unit])
+            sums["ns"] += int(values["elapsed-ns"])
             self.add_block(sums, tallies, module)
 
     def add_block(self, sums, tallies, module):
@@ -263,6 +281,9 @@ class Counts:
             region = self.kernel.regions.get(address, "rest") if inside else module.region(address)
             for field, count in tally.items():
                 sums[region, field] += count
+            if name in SPINS_OF_C if inside else SPINS.search(module.name(address)):
+                for field in "insns", "pauses":
+                    sums["spin", field] += tally[field]
             if inside:
                 for field in "insns", "entries", "writer_entries":
                     sums[address, field] += tally[field]
@@ -298,6 +319,9 @@ class Counts:
             "pauses/op": of["pauses"],
             "sleeps/op": sleeps,
             "wakes/op": wakes,
+            "spin-insns/op": sums["spin", "insns"],
+            "spin-pauses/op": sums["spin", "pauses"],
+            "ns/op": sums["ns"],
             "all-insns/op": sums["total"],
         }
         per_op.update({f"{unit}/op": sums["reported", unit] for unit in REPORTED if ("reported", unit) in sums})
@@ -394,12 +418,18 @@ def scoreboard(counts, limits, out):
     for shape, lock in sorted(counts.cells, key=lambda cell: (shapes.index(cell[0]), cell[1])):
         skews = counts.cells[shape, lock]
         base = peer(lock, locks)
+        handoff = counts.scenarios[shape] == HANDOFF
+        if handoff and lock not in (base, BEFORE) and (shape, BEFORE) in counts.cells:
+            base = base and BEFORE
         if base is None:
             continue
         pairs = [(counts.units(shape, lock, skew), counts.units(shape, base, skew)) for skew in skews]
         for skew in skews:
             check_reach(counts, shape, skew, lock, base)
-        for unit in UNITS_ALONE if counts.threads[shape] == 1 else UNITS_TOGETHER:
+        units = UNITS_HANDOFF if handoff else UNITS_ALONE if counts.threads[shape] == 1 else UNITS_TOGETHER
+        if handoff:
+            out(f"in ratio to {base}:")
+        for unit in units:
             values = [(ours[unit], theirs[unit]) for ours, theirs in pairs if unit in ours and unit in theirs]
             if not values:
                 continue

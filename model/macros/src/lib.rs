@@ -6,7 +6,12 @@ use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 use std::path::Path;
 
 /// Suites that need tasks, memory and time of a kernel: here they consist of what is added to them.
-const OF_THE_KERNEL: &[&str] = &["klocks_lockref", "klocks_percpu_rwsem", "klocks_rcu_sync"];
+const OF_THE_KERNEL: &[&str] = &[
+    "klocks_lockref",
+    "klocks_percpu_rwsem",
+    "klocks_rcu_sync",
+    "klocks_spin",
+];
 
 /// Makes a lock file's KUnit suite an ordinary test module, with `src/transitions/SUITE.rs` at its
 /// end where there is one: tests that need the lock's private items, but a host to run.
