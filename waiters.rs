@@ -265,6 +265,11 @@ impl WaitQueue {
         &self.osq
     }
 
+    /// The wait lock, for those who only look at it.
+    pub(crate) fn wait_lock(&self) -> &RawSpinLock {
+        &self.wait_lock
+    }
+
     /// Whether someone sleeps: a hint.
     pub(crate) fn is_contended(&self) -> bool {
         // Relaxed: out of date as soon as it is read.

@@ -79,6 +79,11 @@ pub(super) trait Inspect {
     fn standing(&self) -> Option<Standing> {
         None
     }
+
+    /// Whether the lock under its queue is taken: a hint. `None` where there is none to look at.
+    fn wait_lock_is_taken(&self) -> Option<bool> {
+        None
+    }
 }
 
 /// A lock in use.
@@ -159,6 +164,10 @@ fn look_patiently<L: Protocol>(lock: &L) -> Look {
 }
 
 impl<L: Protocol> Inspect for L {
+    fn wait_lock_is_taken(&self) -> Option<bool> {
+        Some(self.queue.wait_lock().is_locked())
+    }
+
     fn dump(&self, out: &mut Text) -> Result {
         let look = look_patiently(self);
         // For debuggers: these files are root's.
@@ -225,6 +234,10 @@ fn put_waiter(out: &mut Text, waiter: &WaiterLook) -> Result {
 }
 
 impl Inspect for peers::RwSemaphore {
+    fn wait_lock_is_taken(&self) -> Option<bool> {
+        Some(self.wait_lock_is_taken())
+    }
+
     fn dump(&self, out: &mut Text) -> Result {
         let (count, owner) = self.words();
         out.put(fmt!("count: {count:#x}\nowner: {owner:#x}\n"))

@@ -12,7 +12,8 @@
 //!   the readers are at work; the ratio is that of the tasks. What counts are the reads, beside
 //!   the writes that went on meanwhile.
 //!
-//! Each block tells how many writes went past a writer that waited, at most, and how long a wait was.
+//! A sampler looks every now and then whether the lock's wait lock is taken: its share of the samples
+//! is its share of the time. Each block tells how many writes went past a writer that waited, at most, and how long a wait was.
 
 use super::{
     bench::Session,
@@ -40,12 +41,25 @@ use super::{
     subject::Subject,
     tally::EventTally, //
 };
-use crate::kapi::clock;
+use crate::kapi::{
+    clock,
+    kthread::{
+        self,
+        Body,
+        Kthread,
+        Placement, //
+    },
+    machine, //
+};
 use kernel::{
+    fmt,
     prelude::*,
-    sync::atomic::{
-        Atomic,
-        Relaxed, //
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc, //
     },
     time::{
         delay::fsleep,
@@ -57,6 +71,8 @@ use kernel::{
 const SLEEP: Delta = Delta::from_micros(100);
 /// PAUSEs of a write.
 const WRITE_LOAD: u32 = 2;
+/// How long the sampler sleeps.
+const SAMPLE_EVERY: Delta = Delta::from_micros(50);
 
 /// Who does what.
 #[derive(Clone, Copy)]
@@ -114,9 +130,11 @@ impl Shape {
     /// One block: all tasks on a new lock.
     fn block(self, knobs: &Knobs, session: &Session<'_>, lock: &LockType, round: u32) -> Result {
         let writers = knobs.ratio.writers_of(knobs.threads).unwrap_or(0);
+        let subject = Arc::new(lock.create()?, GFP_KERNEL)?;
+        let sampler = Sampler::start(&subject)?;
         let storm = Storm {
             shape: self,
-            lock: lock.create()?,
+            lock: subject,
             payload: Payload::new(),
             reading: Atomic::new(knobs.threads.saturating_sub(writers)),
             knobs: *knobs,
@@ -125,6 +143,7 @@ impl Shape {
         let events = EventTally::of(lock);
         let report = crew::run(storm, knobs, session)?;
         let events = events.so_far();
+        let samples = sampler.map(Sampler::end);
         let Tally {
             reads,
             writes,
@@ -147,14 +166,15 @@ impl Shape {
             elapsed: report.elapsed,
         };
         session.put(fmt!(
-            "Benchmark{}/lock={}/threads={}/ratio={}/load={} {measures} {round} block {} overlaps {} torn {reads} reads {writes} writes {bypassed} most-bypassed {longest} longest-write-ns{events}\n",
+            "Benchmark{}/lock={}/threads={}/ratio={}/load={} {measures} {round} block {} overlaps {} torn {reads} reads {writes} writes {bypassed} most-bypassed {longest} longest-write-ns{}{events}\n",
             self.name,
             lock.name(),
             knobs.threads,
             knobs.ratio,
             knobs.load,
             faults.overlaps,
-            faults.torn
+            faults.torn,
+            Shown(samples)
         ))
     }
 }
@@ -162,7 +182,7 @@ impl Shape {
 /// The job of a block.
 struct Storm {
     shape: Shape,
-    lock: Subject,
+    lock: Arc<Subject>,
     payload: Payload,
     /// Tasks that have still to read, where those that write wait for them.
     reading: Atomic<u32>,
@@ -253,5 +273,71 @@ impl Storm {
         self.payload
             .write(me, &mut tally.faults, || pause(WRITE_LOAD));
         tally.writes = tally.writes.wrapping_add(1);
+    }
+}
+
+/// A real-time task that wakes up often to look at the wait lock of a lock.
+struct Sampler {
+    lock: Arc<Subject>,
+    samples: Atomic<u64>,
+    taken: Atomic<u64>,
+}
+
+impl Sampler {
+    /// On the first CPU, where no worker is if there is one to spare; `None` for locks that have no
+    /// wait lock that can be looked at.
+    fn start(lock: &Arc<Subject>) -> Result<Option<(Arc<Self>, Kthread<Self>)>> {
+        if lock.wait_lock_is_taken().is_none() {
+            return Ok(None);
+        }
+        let sampler = Arc::new(
+            Self {
+                lock: lock.clone(),
+                samples: Atomic::new(0),
+                taken: Atomic::new(0),
+            },
+            GFP_KERNEL,
+        )?;
+        let placement = Placement {
+            cpu: machine::online_cpus().next(),
+            fifo: true,
+        };
+        let thread = Kthread::create(c"klocks_sampler", 0, placement, sampler.clone())?;
+        thread.wake();
+        Ok(Some((sampler, thread)))
+    }
+
+    /// How many of a million samples found it taken.
+    fn end((sampler, thread): (Arc<Self>, Kthread<Self>)) -> u64 {
+        drop(thread);
+        // Relaxed: the thread has been joined.
+        let taken = sampler.taken.load(Relaxed);
+        taken.saturating_mul(1_000_000) / sampler.samples.load(Relaxed).max(1)
+    }
+}
+
+impl Body for Sampler {
+    fn run(&self) {
+        let (mut samples, mut taken) = (0u64, 0u64);
+        while !kthread::should_stop() {
+            fsleep(SAMPLE_EVERY);
+            samples = samples.wrapping_add(1);
+            taken = taken.wrapping_add(u64::from(self.lock.wait_lock_is_taken() == Some(true)));
+        }
+        // Relaxed: read when the thread has been joined.
+        self.samples.store(samples, Relaxed);
+        self.taken.store(taken, Relaxed);
+    }
+}
+
+/// ` 120 wait-lock-ppm`, or nothing.
+struct Shown(Option<u64>);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(ppm) => write!(f, " {ppm} wait-lock-ppm"),
+            None => Ok(()),
+        }
     }
 }

@@ -92,6 +92,11 @@ impl Subject {
         self.lock.standing()
     }
 
+    /// Whether the lock under its queue is taken: a hint. `None` where there is none to look at.
+    pub(super) fn wait_lock_is_taken(&self) -> Option<bool> {
+        self.lock.wait_lock_is_taken()
+    }
+
     /// Takes the lock for reading.
     #[inline(always)]
     pub(super) fn read(&self) -> ReadHold<'_> {
@@ -344,6 +349,10 @@ impl<R: Inspect> Inspect for Semaphore<R> {
 
     fn standing(&self) -> Option<Standing> {
         self.lock.standing()
+    }
+
+    fn wait_lock_is_taken(&self) -> Option<bool> {
+        self.lock.wait_lock_is_taken()
     }
 }
 

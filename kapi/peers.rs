@@ -3,6 +3,7 @@
 //! The kernel's own sleeping locks without their data and guards, to be measured and tested by the
 //! same code as ours. Each method is one call of the C function.
 
+use super::shim;
 use kernel::{
     bindings,
     error::to_result,
@@ -107,6 +108,12 @@ impl RwSemaphore {
                 (&raw const (*raw).owner).cast::<u64>().read_volatile(),
             )
         }
+    }
+
+    /// Whether its wait lock is taken: a hint.
+    pub(crate) fn wait_lock_is_taken(&self) -> bool {
+        // SAFETY: As in `down_read`; the word is only read.
+        unsafe { shim::kapi_raw_spin_is_locked(&raw mut (*self.raw.get()).wait_lock) }
     }
 
     /// Takes it shared, sleeping if need be.

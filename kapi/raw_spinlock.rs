@@ -42,6 +42,12 @@ impl RawSpinLock {
         self.0.get().cast()
     }
 
+    /// Whether someone has the lock: a hint.
+    pub(crate) fn is_locked(&self) -> bool {
+        // SAFETY: Initialised, since the only constructor does it in place.
+        unsafe { shim::kapi_raw_spin_is_locked(self.as_ptr()) }
+    }
+
     /// Takes the lock and turns interrupts off. They must be on: for process context only.
     #[inline]
     pub(crate) fn lock_irq(&self) -> Guard<'_, Irq> {

@@ -116,6 +116,11 @@ SHIM void kapi_raw_spin_lock_init(raw_spinlock_t *lock, const char *name,
 #endif
 }
 
+SHIM bool kapi_raw_spin_is_locked(raw_spinlock_t *lock)
+{
+	return raw_spin_is_locked(lock);
+}
+
 SHIM void kapi_raw_spin_lock_irq(raw_spinlock_t *lock)
 {
 	raw_spin_lock_irq(lock);

@@ -44,6 +44,7 @@ void kapi_this_cpu_add_u64(u64 *p, u64 n);
 /* raw spinlocks */
 void kapi_raw_spin_lock_init(raw_spinlock_t *lock, const char *name,
 			     struct lock_class_key *key);
+bool kapi_raw_spin_is_locked(raw_spinlock_t *lock);
 void kapi_raw_spin_lock_irq(raw_spinlock_t *lock);
 void kapi_raw_spin_unlock_irq(raw_spinlock_t *lock);
 unsigned long kapi_raw_spin_lock_irqsave(raw_spinlock_t *lock);
