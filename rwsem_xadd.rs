@@ -523,6 +523,9 @@ impl<P: Policy> RwSem<P> {
     /// Counts how a spin ended, with `taken` for the lock; whether it was.
     fn count_spin(&self, spun: Spun, taken: Event) -> bool {
         P::EVENTS.inc(spin_event(spun, taken));
+        if !P::FEATURES.resched_after_spin {
+            P::EVENTS.inc_if(Event::ReschedLeft, task::need_resched);
+        }
         spun == Spun::Taken
     }
 

@@ -99,6 +99,8 @@ event_set! {
         Respin = "respin",
         /// It got nothing and queued again, at the tail.
         Requeue = "requeue",
+        /// A reschedule was due when a spin ended, and was left to the next preemption point.
+        ReschedLeft = "resched_left",
         /// A reader joined others although tasks queued.
         RlockSteal = "rlock_steal",
         /// A reader found the lock free after all when it was about to queue.

@@ -17,7 +17,7 @@ use kernel::sync::atomic::{
 };
 
 /// The most events that a set can have. Static per-CPU memory is scarce: 8 KiB a module.
-pub(crate) const MAX: usize = 24;
+pub(crate) const MAX: usize = 28;
 
 const SLOTS: usize = if cfg!(CONFIG_LOCK_EVENT_COUNTS) {
     MAX
@@ -63,6 +63,14 @@ impl<E: EventSet> Events<E> {
     #[inline(always)]
     pub(crate) fn inc(&self, event: E) {
         self.add(event, 1);
+    }
+
+    /// Counts `event` once if `happened`, which is asked only where the kernel counts.
+    #[inline(always)]
+    pub(crate) fn inc_if(&self, event: E, happened: impl FnOnce() -> bool) {
+        if cfg!(CONFIG_LOCK_EVENT_COUNTS) && happened() {
+            self.inc(event);
+        }
     }
 
     /// Counts `event` that many times at once.

@@ -28,6 +28,7 @@ lock_of() {
 # where patience is limited it seldom gets the lock by that.
 matrix='opt_lock|crowd|base p1 p2 p3 p4 p4_16 p4_time p4_null p6 p7 posted final|nospin
 opt_lock|one_writer|p2 p3|nospin base p1
+resched_left|crowd|p1 posted|nospin base p2 p3 p4 p4_16 p4_time p4_null p6 p7 final
 wake_aborted|crowd|p3 p4 p4_16 p4_time p4_null p6 p7 posted final|nospin base p1 p2
 wake_trylock_failed|short_writes|p3 p4 p4_16 p4_time p4_null p6 p7 posted final|nospin base p1 p2
 reader_spin_exhausted|one_writer|p4 p4_16 p4_time p4_null p6 p7 posted final|nospin base p1 p2 p3

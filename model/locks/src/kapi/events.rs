@@ -38,6 +38,13 @@ impl<E: EventSet> Events<E> {
         model::cover(self.group(), E::NAMES[event.index()]);
     }
 
+    /// Counts `event` once if `happened`.
+    pub(crate) fn inc_if(&self, event: E, happened: impl FnOnce() -> bool) {
+        if happened() {
+            self.inc(event);
+        }
+    }
+
     /// Counts `event` that many times at once.
     pub(crate) fn add(&self, event: E, times: u32) {
         if times != 0 {
