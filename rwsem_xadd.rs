@@ -866,6 +866,88 @@ mod tests {
     }
 
     #[test]
+    fn there_is_room_for_every_task() {
+        /// `PID_MAX_LIMIT`: as many tasks as a kernel can have.
+        const TASKS: i64 = 4 << 20;
+        let full = State {
+            readers: TASKS,
+            writers: 0,
+            waiting: false,
+            trying_readers: 0,
+            trying_writers: 0,
+        };
+        let waited_for = State {
+            waiting: true,
+            ..full
+        };
+        let trying = State {
+            readers: 1,
+            trying_writers: TASKS,
+            ..waited_for
+        };
+        for state in [full, waited_for, trying] {
+            assert_eq!(state.count().active(), state.active() as u64);
+        }
+        assert!(full.count().reader_got_it());
+        assert!(waited_for.count().has_readers_with_waiters());
+        assert!(trying.count().is_contended());
+        assert!(trying.count().0 < 0 && !trying.count().writer_gets_it());
+    }
+
+    /// Every release in every state: exactly the giver's share goes, and the ring is looked at when it
+    /// was the last one active, by nobody else.
+    #[test]
+    fn release_from_every_state() {
+        let mut ok = true;
+        for_all_states(|before| {
+            let after = match before {
+                State { readers: 1.., .. } => State {
+                    readers: before.readers - 1,
+                    ..before
+                },
+                State { writers: 1, .. } => State {
+                    writers: 0,
+                    ..before
+                },
+                _ => return,
+            };
+            let bias = if before.writers == 1 {
+                WRITE_BIAS
+            } else {
+                READ_BIAS
+            };
+            let word = Count(before.count().0 - bias);
+            ok &= word == after.count();
+            // `read_unlock` and `write_unlock` look further when this is set, `wake` when that is not.
+            let wakes = word.is_contended() && !word.is_active();
+            ok &= wakes == (after.waiting && after.active() == 0);
+            // Whoever tries is active, and looks when it takes its share out again.
+            ok &= !wakes || after.trying() == 0;
+        });
+        assert!(ok);
+    }
+
+    #[test]
+    fn downgrade_from_every_state() {
+        let mut ok = true;
+        for_all_states(|before| {
+            if before.writers == 0 {
+                return;
+            }
+            let after = State {
+                readers: 1,
+                writers: 0,
+                ..before
+            };
+            let word = Count(before.count().0 + READ_BIAS - WRITE_BIAS);
+            ok &= word == after.count();
+            // Readers in the ring are looked for whenever there are any.
+            ok &= word.is_contended() == (after.waiting || after.trying_writers != 0);
+        });
+        assert!(ok);
+    }
+
+    #[test]
     fn active_counts_holders_and_triers() {
         let mut ok = true;
         for_all_states(|s| ok &= s.count().active() == s.active() as u64);

@@ -467,4 +467,38 @@ mod tests {
         owner.clear_nonspinnable();
         assert_eq!(owner.load(), Owner::READERS);
     }
+
+    /// How many turns are borne when the count is what `count` says at each.
+    fn borne(patience: Patience, most: u32, count: impl Fn(u32) -> i64) -> u32 {
+        let mut endurance = Endurance::new(patience, count(0), 1);
+        (0..most)
+            .take_while(|&turn| endurance.bear(patience, count(turn)))
+            .count() as u32
+    }
+
+    #[test]
+    fn patience_is_counted_in_turns() {
+        assert_eq!(borne(Patience::Turns(100), 1000, |_| 1), 100);
+        // Whatever the count does.
+        assert_eq!(borne(Patience::Turns(100), 1000, i64::from), 100);
+        assert_eq!(borne(Patience::Unbounded, 1000, |_| 1), 1000);
+    }
+
+    #[test]
+    fn patience_in_turns_without_a_change() {
+        assert_eq!(borne(Patience::UnchangedTurns(16), 1000, |_| 1), 16);
+        // A change at each 16th turn is one in time.
+        let in_time = |turn| i64::from(turn / 16);
+        assert_eq!(borne(Patience::UnchangedTurns(16), 1000, in_time), 1000);
+        let late = |turn| i64::from(turn / 17);
+        assert_eq!(borne(Patience::UnchangedTurns(16), 1000, late), 16);
+    }
+
+    #[test]
+    fn patience_in_time_has_bounds() {
+        assert_eq!(time_limit(0), 10_000);
+        assert_eq!(time_limit(1), 10_500);
+        assert_eq!(time_limit(30), 25_000);
+        assert_eq!(time_limit(u64::MAX), 25_000);
+    }
 }
