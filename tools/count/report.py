@@ -17,7 +17,8 @@ spin-insns/op and spin-pauses/op are what the spin queue and the wait for an own
 handoff_storm the patch is compared with the lock that is without, and ns/op is virtual time for an operation of
 all threads together.
 
-What is inlined into its user, as reference counts are, the harness keeps in functions of their own.
+What is inlined into its user, as reference counts are, the harness keeps in functions of their own. failed/op are
+their compare-exchanges that failed: the locked operations beyond those that changed the word or first tried to lock it.
 
 Exit code: 0; 1 a ratio is beyond its limit or the self-test fails; 2 usage; 4 the input proves nothing.
 """
@@ -45,6 +46,8 @@ WAKE_FUNCTIONS = re.compile(
 )
 # A sleep is an entry of one of these, a wake-up an entry of that, by a worker outside of interrupts.
 SLEEPS, WAKE = ("schedule", "schedule_preempt_disabled"), "try_to_wake_up"
+# Where a spinlock is waited for.
+QUEUE = "queued_spin_lock_slowpath"
 
 # Text of the module is the lock's, except for what these modules of its crate define; of these in turn the
 # wrappers of C's inline functions are, and what the harness keeps apart for being inlined elsewhere.
@@ -61,6 +64,7 @@ SELF_TEST = {
     ("rwsem_c", "write"): ("down_write", "up_write"),
     ("rwsem_c", "read"): ("down_read", "up_read"),
     ("mutex", "write"): ("mutex_lock", "mutex_unlock"),
+    ("lockref_c", "get-put"): ("lockref_get", "lockref_put_or_lock"),
 }
 
 # What says in a result that a lock did not do its work.
@@ -71,7 +75,7 @@ REPORTED = "grace-periods", "expedited"
 
 # Rows of the scoreboard for a shape of one thread, and for more.
 UNITS_ALONE = ["insns/op", "locked/op", "calls/op", *(f"{unit}/op" for unit in REPORTED)]
-UNITS_TOGETHER = ["insns/op", "locked/op", "lines/op", "pauses/op", "sleeps/op", "wakes/sleep", "wakes/writer-sleep"]
+UNITS_TOGETHER = ["insns/op", "locked/op", "lines/op", "pauses/op", "sleeps/op", "wakes/sleep", "wakes/writer-sleep", "failed/op"]
 
 UNITS_HANDOFF = ["spin-pauses/op", "spin-insns/op", "insns/op", "locked/op", "lines/op", "sleeps/op", "ns/op"]
 
@@ -121,6 +125,7 @@ class Kernel:
         for name in filter(WAKE_FUNCTIONS.match, self.addresses):
             self.regions.update(dict.fromkeys(self.addresses[name], "wake"))
         self.wake = self.address(WAKE)
+        self.queue = self.address(QUEUE)
         # The second does what the first does, by a call of it or by a copy of its code.
         outer = self.disassemble(SLEEPS[1])
         called = any(f"<{SLEEPS[0]}>" in words for words in outer.values())
@@ -269,6 +274,7 @@ class Counts:
             sums = self.cells[shape, lock][int(knobs["skew"])]
             sums["ops"] += int(ops)
             sums["total"] += total
+            sums["holds"] += int(values.get("holds", 0))
             for unit in REPORTED:
                 if unit in values:
                     sums["reported", unit] += int(values[unit])
@@ -285,7 +291,7 @@ class Counts:
                 for field in "insns", "pauses":
                     sums["spin", field] += tally[field]
             if inside:
-                for field in "insns", "entries", "writer_entries":
+                for field in "insns", "locked", "entries", "writer_entries":
                     sums[address, field] += tally[field]
 
     def check_complete(self):
@@ -325,6 +331,10 @@ class Counts:
             "all-insns/op": sums["total"],
         }
         per_op.update({f"{unit}/op": sums["reported", unit] for unit in REPORTED if ("reported", unit) in sums})
+        if self.scenarios[shape] == "ref_storm":
+            # A get, a put and a hold each change the word once: without the lock, or by the first try to take it.
+            changes = 2 * (sums["ops"] - sums["holds"]) + sums["holds"]
+            per_op["failed/op"] = of["locked"] - sums[self.kernel.queue, "locked"] - changes
         values = {unit: count / sums["ops"] for unit, count in per_op.items()}
         rare = sums["ops"] / 100
         if sleeps > rare:

@@ -44,8 +44,8 @@ def tally(**fields):
 class FakeKernel:
     """A kernel with a lock function, a waker and a scheduler."""
 
-    regions = {TEXT: "lock", TEXT + 0x40: "lock", TEXT + 0x100: "wake"}
-    wake, sleeps = TEXT + 0x100, {TEXT + 0x200}
+    regions = {TEXT: "lock", TEXT + 0x40: "lock", TEXT + 0x100: "wake", TEXT + 0x180: "wake"}
+    wake, sleeps, queue = TEXT + 0x100, {TEXT + 0x200}, TEXT + 0x180
 
     def address(self, name):
         return {"down_write": TEXT, "up_write": TEXT + 0x40}[name]
@@ -152,6 +152,18 @@ class Guests(unittest.TestCase):
         values = self.counts().units("write", "rwsem", 0)
         self.assertEqual(values["grace-periods/op"], 2)
         self.assertNotIn("expedited/op", values)
+
+    def test_failed_compare_exchanges(self):
+        # 8 pairs and 2 holds change the word 18 times; 3 times a lock was waited for.
+        tallies = [
+            f"{MODULE:x} - {tally(insns=10, locked=20)}",
+            f"{TEXT + 0x180:x} queued_spin_lock_slowpath {tally(insns=9, locked=3, entries=3)}",
+        ]
+        self.write([(result("lockref", 1, holds=2), tallies)])
+        counts = self.counts()
+        self.assertNotIn("failed/op", counts.units("write", "lockref", 0))
+        counts.scenarios["write"] = "ref_storm"
+        self.assertEqual(counts.units("write", "lockref", 0)["failed/op"], 0.2)
 
     def test_every_lock_is_counted(self):
         self.write(self.pair())
