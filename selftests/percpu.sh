@@ -4,14 +4,14 @@
 # The per-CPU rwsem and its gate: exclusion and wake-ups with all readers on the slow path; grace periods,
 # as many as must be and no more; locks that are freed at once, and the module unloaded at once.
 #
-# Knobs for longer runs, with their defaults: KLOCKS_SECONDS=3 of each test on the slow path, KLOCKS_ROUNDS=30
+# Knobs for longer runs, with their defaults: KLOCKS_SECONDS=2 of each test on the slow path, KLOCKS_ROUNDS=30
 # of the gate and of locks that are freed at once, KLOCKS_WRITES=200 at a distance, KLOCKS_UNLOADS=5.
 # KLOCKS_ONLY names the one group of tests to run, see the list at the end.
 
 cd "$(dirname "$0")" || exit
 . ./lib.sh
 
-seconds=${KLOCKS_SECONDS:-3}
+seconds=${KLOCKS_SECONDS:-2}
 rounds=${KLOCKS_ROUNDS:-30}
 writes=${KLOCKS_WRITES:-200}
 unloads=${KLOCKS_UNLOADS:-5}
@@ -95,10 +95,12 @@ close_writes() {
 		at_most 3 "grace periods waited for in $(value ops PercpuToggle) writes" "$(value waits PercpuToggle)"
 }
 
-# Writes that come alone wait for one each, in taking the lock.
+# Writes that come alone wait for one each, in taking the lock, unless the guest is so slow that the gate is
+# not idle yet.
 lone_writes() {
-	run_done scenario=percpu_toggle lock=percpu_rwsem ops=10 gap=100 &&
-		at_most 10 "grace periods waited for in 10 writes" "$(value waits PercpuToggle)"
+	run_done scenario=percpu_toggle lock=percpu_rwsem ops=5 gap=100 &&
+		at_most 5 "grace periods waited for in 5 writes" "$(value waits PercpuToggle)" &&
+		[ "$(value waits PercpuToggle)" -ge 1 ]
 }
 
 # Callbacks that wait for company, as RCU's lazy ones do, would take ten seconds.
