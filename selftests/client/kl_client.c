@@ -333,25 +333,26 @@ static bool idle(struct kl_rcu_sync *rss)
 
 static void rcu_sync_alone(struct kunit *test)
 {
-	struct kl_rcu_sync rss;
+	struct kl_rcu_sync *rss = kunit_kzalloc(test, sizeof(*rss), GFP_KERNEL);
 
-	kl_rcu_sync_init(&rss);
-	KUNIT_EXPECT_TRUE(test, idle(&rss));
-	kl_rcu_sync_enter(&rss);
-	KUNIT_EXPECT_FALSE(test, idle(&rss));
-	kl_rcu_sync_enter(&rss);
-	kl_rcu_sync_exit(&rss);
-	KUNIT_EXPECT_FALSE(test, idle(&rss));
-	kl_rcu_sync_exit(&rss);
+	KUNIT_ASSERT_NOT_NULL(test, rss);
+	kl_rcu_sync_init(rss);
+	KUNIT_EXPECT_TRUE(test, idle(rss));
+	kl_rcu_sync_enter(rss);
+	KUNIT_EXPECT_FALSE(test, idle(rss));
+	kl_rcu_sync_enter(rss);
+	kl_rcu_sync_exit(rss);
+	KUNIT_EXPECT_FALSE(test, idle(rss));
+	kl_rcu_sync_exit(rss);
 	rcu_barrier();
-	KUNIT_EXPECT_TRUE(test, idle(&rss));
+	KUNIT_EXPECT_TRUE(test, idle(rss));
 
-	kl_rcu_sync_enter_nowait(&rss);
-	KUNIT_EXPECT_FALSE(test, idle(&rss));
-	kl_rcu_sync_wait(&rss);
-	kl_rcu_sync_exit(&rss);
+	kl_rcu_sync_enter_nowait(rss);
+	KUNIT_EXPECT_FALSE(test, idle(rss));
+	kl_rcu_sync_wait(rss);
+	kl_rcu_sync_exit(rss);
 	/* With a callback pending. */
-	kl_rcu_sync_dtor(&rss);
+	kl_rcu_sync_dtor(rss);
 }
 
 static void percpu_alone(struct kunit *test)

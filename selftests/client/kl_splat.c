@@ -128,7 +128,7 @@ static void hung(void)
 	get_task_struct(task);
 	kl_down_write(&splat_rwsem);
 	wake_up_process(task);
-	schedule_timeout_uninterruptible(5 * HZ);
+	schedule_timeout_idle(5 * HZ);
 	kl_up_write(&splat_rwsem);
 	kthread_stop(task);
 	put_task_struct(task);
@@ -176,7 +176,8 @@ static int __init splat_init(void)
 	}
 	get_task_struct(task);
 	wake_up_process(task);
-	wait_for_completion(&done);
+	/* The detector is to find the waiter, not this task. */
+	wait_for_completion_state(&done, TASK_IDLE);
 	kthread_stop(task);
 	put_task_struct(task);
 	return 0;
