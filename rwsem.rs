@@ -450,6 +450,9 @@ impl<P: Policy> RwSem<P> {
                 P::EVENTS.inc(Event::WlockHandoff);
                 return false;
             }
+            if count.has_handoff() {
+                P::EVENTS.inc(Event::HandoffGranted);
+            }
             // INVARIANT: 1.
             ring.remove(waiter);
             self.owner.set(Owner::writer(Task::current()), &pin);
@@ -575,6 +578,9 @@ impl<P: Policy> Wakes for RwSem<P> {
         if bias != 0 {
             // Relaxed: the claim, or our own lock, has acquired; the grant releases.
             self.add(bias, Relaxed);
+        }
+        if handoff != 0 {
+            P::EVENTS.inc(Event::HandoffGranted);
         }
         P::EVENTS.add(Event::WakeReader, batch.readers);
         ring.grant_readers(batch.readers, wakes);

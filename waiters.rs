@@ -109,6 +109,8 @@ event_set! {
         RlockHandoff = "rlock_handoff",
         /// A writer that waited for long was promised the lock.
         WlockHandoff = "wlock_handoff",
+        /// The lock went to the waiter to which it was promised.
+        HandoffGranted = "handoff_granted",
         /// A spinner gave up because the lock was promised to a waiter.
         OptHandoff = "opt_handoff",
         /// A reader found more readers than the count has room for.

@@ -38,13 +38,13 @@ def work(series, before, out):
         if before:
             middle, low, high = median_ratio(times(before), times(blocks))
             ratio = f"{middle:.2f} [{low:.2f} {high:.2f}]"
-        handoffs = each("rlock_handoff", "wlock_handoff")
-        rows.append((lock, f"{done / seconds:.0f}", ratio, handoffs, *(each(*names) for names in SPINS.values())))
+        handoffs = each("rlock_handoff", "wlock_handoff"), each("handoff_granted")
+        rows.append((lock, f"{done / seconds:.0f}", ratio, *handoffs, *(each(*names) for names in SPINS.values())))
     out("")
     out(f"Operations/s of all tasks, in ratio to {BEFORE} over pairs of blocks with the bootstrap 95 % interval (above 1 is")
-    out("faster); of 1000 operations: handoffs asked for, and spins by how they ended.")
+    out("faster); of 1000 operations: handoffs asked for and granted, and spins by how they ended.")
     out("")
-    table(out, ("lock", "ops/s", "ratio", "handoffs", *(f"spins {name}" for name in SPINS)), rows)
+    table(out, ("lock", "ops/s", "ratio", "asked", "granted", *(f"spins {name}" for name in SPINS)), rows)
 
 
 def waits(series, out):

@@ -26,10 +26,10 @@ class Handoff(unittest.TestCase):
 
     def test_beside_the_lock_without(self):
         rows = self.run_of(
-            {"rwsem.c73": 4000, "rwsem.handoff_stop": 2000}, " 7 wlock_handoff-events 14 opt_lock-events 28 opt_handoff-events"
+            {"rwsem.c73": 4000, "rwsem.handoff_stop": 2000}, " 7 wlock_handoff-events 6 handoff_granted-events 14 opt_lock-events 28 opt_handoff-events"
         )
-        self.assertIn("rwsem.handoff_stop 3500000 2.00 [2.00 2.00] 500.0 1000.0 0.0 2000.0 0.0".split(), rows)
-        self.assertIn("rwsem.c73 1750000 1.00 [1.00 1.00] 500.0 1000.0 0.0 2000.0 0.0".split(), rows)
+        self.assertIn("rwsem.handoff_stop 3500000 2.00 [2.00 2.00] 500.0 428.6 1000.0 0.0 2000.0 0.0".split(), rows)
+        self.assertIn("rwsem.c73 1750000 1.00 [1.00 1.00] 500.0 428.6 1000.0 0.0 2000.0 0.0".split(), rows)
 
     def test_waits_of_each_class(self):
         rows = self.run_of({"rwsem.c73": 4000})
@@ -38,8 +38,8 @@ class Handoff(unittest.TestCase):
 
     def test_kernel_that_counts_none(self):
         rows = self.run_of({"rwsem.c73": 4000})
-        self.assertIn("rwsem.c73 1750000 1.00 [1.00 1.00] - - - - -".split(), rows)
+        self.assertIn("rwsem.c73 1750000 1.00 [1.00 1.00] - - - - - -".split(), rows)
 
     def test_without_the_lock_that_is_without(self):
         rows = self.run_of({"rwsem_c": 4000})
-        self.assertIn("rwsem_c 1750000 - - - - - -".split(), rows)
+        self.assertIn("rwsem_c 1750000 - - - - - - -".split(), rows)
