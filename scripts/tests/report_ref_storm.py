@@ -63,10 +63,9 @@ GOOD = samples.results(
 
 
 class Tables(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.text = samples.shown(GOOD)
-        cls.rows = [line.split() for line in cls.text.splitlines()]
+    def setUp(self):
+        self.text = samples.shown(GOOD)
+        self.rows = [line.split() for line in self.text.splitlines()]
 
     def test_rows_of_the_storm(self):
         self.assertIn("lockref_c 1 100000 100000 to 100000 - - -".split(), self.rows)
