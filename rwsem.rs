@@ -46,6 +46,8 @@
 //! - The wake-up of readers counts and grants in two walks over the ring, where C moves them to
 //!   another list.
 //! - The policies change where spinning ends; [`C73`] does as C does.
+//! - Tracers hear of a release if it wakes; C also tells of a reader's that leaves others inside, by a
+//!   branch in its fast path.
 
 use crate::semaphore::{
     self,
