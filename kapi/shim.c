@@ -52,6 +52,7 @@ SHIM unsigned int kapi_smp_processor_id(void)
 
 SHIM void kapi_smp_mb__before_atomic(void)
 {
+	/* Pairs with what the caller says. */
 	smp_mb__before_atomic();
 }
 
