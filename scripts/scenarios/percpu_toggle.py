@@ -16,11 +16,13 @@ def report(header, cells, out):
     out(f"A thread writes, then waits. Time: seconds in the lock's functions, for {WRITES} writes. Waits: grace periods that")
     out("a write waited for, on average, and in all; grace periods: those that the whole system had meanwhile, for a")
     out("write. Bystanders, one a CPU, see time that they lost, in millionths; switches and interrupts by the second")
-    out("and CPU; the longest gap. lock_busted takes no lock: what there is anyway.")
+    out("and CPU; the longest gap. lock_busted takes no lock: what there is anyway, such as the host's other work.")
     gaps = sorted({int(dict(cell)["gap"]) for cell in cells})
+    out("")
     rows = []
     for gap in gaps:
-        rows.append(None)
+        if rows:
+            rows.append(None)
         for cell, series in cells.items():
             if int(dict(cell)["gap"]) != gap:
                 continue
