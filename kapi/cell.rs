@@ -2,6 +2,7 @@
 
 //! Plain memory under a lock.
 
+use super::kcsan;
 use core::cell::UnsafeCell;
 
 /// A plain word that a lock protects. The host model replaces it by one that reports races.
@@ -25,6 +26,7 @@ impl<T: Copy> LockCell<T> {
     /// The caller holds the lock that protects the cell.
     #[inline(always)]
     pub(crate) unsafe fn get(&self) -> T {
+        kcsan::reads(self);
         // SAFETY: No one writes meanwhile, by the caller's contract.
         unsafe { *self.0.get() }
     }
@@ -36,6 +38,7 @@ impl<T: Copy> LockCell<T> {
     /// The caller holds the lock that protects the cell.
     #[inline(always)]
     pub(crate) unsafe fn set(&self, value: T) {
+        kcsan::writes(self);
         // SAFETY: No one else accesses it meanwhile, by the caller's contract.
         unsafe { *self.0.get() = value };
     }
