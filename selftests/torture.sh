@@ -4,7 +4,7 @@
 # Usage: torture.sh [KNOB=VALUE]...
 #
 # One torture run with these knobs of torture/, the others as they are: fails when the run does. Without
-# arguments: every lock, for KLOCKS_SECONDS (8 by default), and the ways in which a run must not end.
+# arguments: every lock, for KLOCKS_SECONDS (5 by default), and the ways in which a run must not end.
 
 cd "$(dirname "$0")" || exit
 . ./lib.sh
@@ -77,7 +77,7 @@ ktap_set_plan $((6 + $(echo "$kinds" | wc -w)))
 
 # shellcheck disable=SC2086 # words are wanted
 ktap_test_result "every lock" tortures "lock=$(real_locks | paste -s -d , -)" $some stutter=50 seed=1 \
-	"duration_ms=$((${KLOCKS_SECONDS:-8} * 1000))"
+	"duration_ms=$((${KLOCKS_SECONDS:-5} * 1000))"
 ktap_test_result "a verdict for each, and for all" verdicts
 ktap_test_result "lock_busted: found broken within 5 s" busted_is_found
 ktap_test_result "busy while it runs, and stopped" stops

@@ -43,7 +43,7 @@ use kernel::{
 /// How often the controller looks around, in milliseconds.
 const TICK_MS: u32 = 10;
 /// How often it samples the locks, in nanoseconds.
-const SAMPLE_NS: u64 = 100_000_000;
+const SAMPLE_NS: u64 = 20_000_000;
 /// When workers that are to stop because something is wrong are called stuck, in nanoseconds.
 const STOP_NS: u64 = 4_000_000_000;
 /// In how many samples in a row a lock may not be still.
