@@ -3,12 +3,12 @@
 #
 # Hands that know nothing on the control files: random writes and reads over all of them, starts and stops
 # from two shells, unloading in the middle, a killed writer. Nothing breaks, and the module works afterwards.
-# KLOCKS_OPS (2000 by default) random operations.
+# KLOCKS_OPS (500 by default) random operations.
 
 cd "$(dirname "$0")" || exit
 . ./lib.sh
 
-ops=${KLOCKS_OPS:-2000}
+ops=${KLOCKS_OPS:-500}
 
 # Lines FILE OPERATION VALUE. No value makes a run that takes for ever to stop: large ones are too large.
 random_operations() {
