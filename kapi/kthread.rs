@@ -133,17 +133,22 @@ impl<B: Body> Kthread<B> {
         unsafe { (&raw const (*self.task.as_ptr()).usage.refs.counter).read_volatile() }
     }
 
-    /// Whether the thread has gone to sleep, off its CPU, and nobody has woken it since: a hint.
+    /// Whether the thread has gone to sleep, off its CPU and its queue, and nobody has woken it since: a
+    /// hint. One that was preempted between saying that it sleeps and doing so is not asleep.
     pub(crate) fn is_asleep(&self) -> bool {
         let task = self.task.as_ptr();
         // SAFETY: We hold a reference. The fields change under us, as volatile as in C.
-        let (on_cpu, state) = unsafe {
+        let (on_cpu, on_rq, state) = unsafe {
             (
                 (&raw const (*task).on_cpu).read_volatile(),
+                (&raw const (*task).on_rq).read_volatile(),
                 (&raw const (*task).__state).read_volatile(),
             )
         };
-        on_cpu == 0 && state != bindings::TASK_RUNNING
+        on_cpu == 0
+            && on_rq == 0
+            && state != bindings::TASK_RUNNING
+            && state != bindings::TASK_WAKING
     }
 
     /// Lets the thread run on `cpus` only, as far as these are there.
