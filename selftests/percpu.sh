@@ -4,9 +4,9 @@
 # The per-CPU rwsem and its gate: exclusion and wake-ups with all readers on the slow path; grace periods,
 # as many as must be and no more; locks that are freed at once, and the module unloaded at once.
 #
-# Knobs for longer runs, with their defaults: KLOCKS_SECONDS=2 of each test on the slow path, KLOCKS_ROUNDS=30
-# of the gate and of locks that are freed at once, KLOCKS_WRITES=200 at a distance, KLOCKS_UNLOADS=5.
-# KLOCKS_ONLY names the one group of tests to run, see the list at the end.
+# Knobs for longer runs, with their defaults: KLOCKS_SECONDS=2 of each test on the slow path and in interrupts,
+# KLOCKS_ROUNDS=30 of the gate and of locks that are freed at once, KLOCKS_WRITES=200 at a distance,
+# KLOCKS_UNLOADS=5. KLOCKS_ONLY names the one group of tests to run, see the list at the end.
 
 cd "$(dirname "$0")" || exit
 . ./lib.sh
@@ -49,12 +49,16 @@ at_most() {
 	[ "$3" -le "$1" ]
 }
 
-# Short blocks, as many as fit in. A worker that is not woken is found by the harness.
-slow_mode() {
-	set_knobs scenario=percpu_slow "threads=$1" ops=1000 blocks=10000 load=3 think=5 seed=1 skew=0 && put $bench/run start &&
-		sleep "$seconds" || return 1
+# run_for_seconds KNOB=VALUE...: short blocks, as many as fit in. A worker that is not woken is found by the
+# harness.
+run_for_seconds() {
+	set_knobs blocks=10000 seed=1 skew=0 "$@" && put $bench/run start && sleep "$seconds" || return 1
 	put $bench/stop 1
-	is_state stopped "done" || return 1
+	is_state stopped "done"
+}
+
+slow_mode() {
+	run_for_seconds scenario=percpu_slow "threads=$1" ops=1000 load=3 think=5 || return 1
 	awk '/^BenchmarkPercpuSlow/ { n++; bad += $9 + $11 } END { print "# " n " blocks"; exit !n || bad }' $bench/results
 }
 
@@ -111,7 +115,7 @@ lives() {
 
 # The lock is given up in interrupts, between the counts of a task on the same CPU.
 interrupts() {
-	run_done scenario=percpu_irq ops=1000000 || return 1
+	run_for_seconds scenario=percpu_irq ops=5000 || return 1
 	ktap_print_msg "$(value handed-over PercpuIrq) reads given up by the timer, $(value writes PercpuIrq) writes"
 	[ "$(value handed-over PercpuIrq)" -gt 1 ] && [ "$(value writes PercpuIrq)" -gt 0 ]
 }
