@@ -1203,23 +1203,6 @@ mod tests {
     }
 
     #[test]
-    fn excluders_share() -> Result {
-        let lock = new_lock()?;
-        let first = lock.exclude_readers();
-        let second = lock.exclude_readers();
-        assert!(!lock.down_read_trylock());
-        assert!(lock.load().claim_write().is_none());
-        drop(first);
-        assert!(!lock.down_read_trylock());
-        drop(second);
-        assert!(lock.down_read_trylock());
-        // SAFETY: Just taken.
-        unsafe { lock.up_read() };
-        assert!(is_at_rest(&lock));
-        Ok(())
-    }
-
-    #[test]
     fn failed_init_can_be_freed_and_repeated() -> Result {
         let mut memory = KBox::new(MaybeUninit::<Lock>::zeroed(), GFP_KERNEL)?;
         let slot = memory.as_mut_ptr();
@@ -1262,17 +1245,18 @@ mod tests {
     #[test]
     fn one_grace_period_for_all_behind_a_gate() -> Result {
         let gate = Arc::pin_init(RcuSync::<Sched>::new(), GFP_KERNEL)?;
-        let new = || {
+        let new = |key| {
             KBox::pin_init(
-                PercpuRwSem::<Percpu, _>::with_gate(
-                    gate.clone(),
-                    c"klocks_percpu_test",
-                    static_lock_class!(),
-                ),
+                PercpuRwSem::<Percpu, _>::with_gate(gate.clone(), c"klocks_percpu_test", key),
                 GFP_KERNEL,
             )
         };
-        let locks = [new()?, new()?, new()?];
+        // Of a class each, since one task takes all.
+        let locks = [
+            new(static_lock_class!())?,
+            new(static_lock_class!())?,
+            new(static_lock_class!())?,
+        ];
         let first = Cookie::now();
         locks[0].down_write();
         assert!(first.is_over());
@@ -1422,6 +1406,29 @@ mod tests {
             fsleep(Delta::from_millis(1));
         }
         false
+    }
+
+    #[test]
+    fn excluders_share() -> Result {
+        let scene = new_scene()?;
+        let lock = &scene.lock;
+        let first = lock.exclude_readers();
+        // Another task: the same one would wait for itself if a writer came in between.
+        let thread = start_player(&scene, 0, Kind::Excluder, 2)?;
+        let shared = soon(|| scene.inside.load(Acquire) == 1);
+        let refused = !lock.down_read_trylock() && lock.load().claim_write().is_none();
+        drop(first);
+        let still_refused = !lock.down_read_trylock();
+        // The company that it waits for.
+        scene.inside.fetch_add(1, Full);
+        let over = soon(|| is_at_rest(lock));
+        drop(thread);
+        assert!(shared && refused && still_refused && over);
+        assert!(lock.down_read_trylock());
+        // SAFETY: Just taken.
+        unsafe { lock.up_read() };
+        assert!(is_at_rest(lock));
+        Ok(())
     }
 
     #[test]

@@ -147,40 +147,45 @@ impl<S: GateSource> Level for PercpuRwSem<Percpu, S> {
 /// The three levels.
 struct Levels([Arc<dyn Level>; 3]);
 
+/// Levels made by a function of their class; each has its own, since one task takes all.
+macro_rules! levels {
+    ($new:expr) => {{
+        let new = $new;
+        Ok(Self([
+            new(static_lock_class!())?,
+            new(static_lock_class!())?,
+            new(static_lock_class!())?,
+        ]))
+    }};
+}
+
 impl Levels {
     fn own() -> Result<Self> {
-        let new = || -> Result<Arc<dyn Level>> {
+        levels!(|key| -> Result<Arc<dyn Level>> {
             Ok(Arc::pin_init(
-                PercpuRwSem::<Percpu>::new(c"klocks_freeze3", static_lock_class!()),
+                PercpuRwSem::<Percpu>::new(c"klocks_freeze3", key),
                 GFP_KERNEL,
             )?)
-        };
-        Ok(Self([new()?, new()?, new()?]))
+        })
     }
 
     fn peers() -> Result<Self> {
-        let new = || -> Result<Arc<dyn Level>> {
+        levels!(|key| -> Result<Arc<dyn Level>> {
             Ok(Arc::pin_init(
-                <Peer as RawRwLock>::init(c"klocks_freeze3_c", static_lock_class!()),
+                <Peer as RawRwLock>::init(c"klocks_freeze3_c", key),
                 GFP_KERNEL,
             )?)
-        };
-        Ok(Self([new()?, new()?, new()?]))
+        })
     }
 
     fn shared() -> Result<Self> {
         let gate = Arc::pin_init(RcuSync::<Sched>::new(), GFP_KERNEL)?;
-        let new = || -> Result<Arc<dyn Level>> {
+        levels!(|key| -> Result<Arc<dyn Level>> {
             Ok(Arc::pin_init(
-                PercpuRwSem::<Percpu, _>::with_gate(
-                    gate.clone(),
-                    c"klocks_freeze3_shared",
-                    static_lock_class!(),
-                ),
+                PercpuRwSem::<Percpu, _>::with_gate(gate.clone(), c"klocks_freeze3_shared", key),
                 GFP_KERNEL,
             )?)
-        };
-        Ok(Self([new()?, new()?, new()?]))
+        })
     }
 }
 
