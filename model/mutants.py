@@ -37,8 +37,8 @@ FILES = {
     "waiters.rs": RWSEMS,
 }
 
-# So many executions of each test come first, since most faults show at once.
-FEW = 1500
+# So many executions of each test come first, and of each random one, since most faults show at once.
+FEW = (1500, 100)
 
 WEAKER = {"Full": ["Acquire", "Release", "Relaxed"], "Acquire": ["Relaxed"], "Release": ["Relaxed"]}
 # As an argument; a barrier's kind is none.
@@ -166,7 +166,8 @@ class Tests:
                 self.cargo, cwd=self.tree / "model", capture_output=True, text=True, check=False
             )
             if result.returncode == 0:
-                self.program = re.search(r"Executable unittests [^(]*\((.*)\)", result.stderr)[1]
+                built = re.search(r"Executable unittests [^(]*\((.*)\)", result.stderr)[1]
+                self.program = shutil.copy(built, self.tree / "tests")
                 return gone
             # Of an error, the places in lock files.
             places = set(re.findall(r"-->\s+\S*?(\w+\.rs):(\d+)", result.stderr))
@@ -175,14 +176,16 @@ class Tests:
                 sys.exit(f"mutants.py: the build fails:\n{result.stderr[-3000:]}")
             gone += taken
 
-    def first_failure(self, mutant, names, executions):
+    def first_failure(self, mutant, names, limits):
         """The first test to fail, how it was explored, and why; or None."""
+        executions, samples = limits
         with tempfile.NamedTemporaryFile("r") as report:
             env = dict(
                 os.environ,
                 MODEL_MUTANT=str(mutant),
                 MODEL_REPORT=report.name,
                 MODEL_EXECUTIONS=str(executions),
+                MODEL_SAMPLES=str(samples),
             )
             failure = self.run([self.program, "--test-threads", "1", "--nocapture", "--skip", "::deep::", *names], env)
             if failure:
@@ -216,13 +219,14 @@ class Tests:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--sources", required=True)
+    parser.add_argument("--lock", type=int, required=True, help="file descriptor, closed when all is built")
     parser.add_argument("--jobs", type=int, required=True)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("chosen", nargs="*")
     args = parser.parse_args()
 
     mutants = Mutants()
-    is_chosen = lambda m: not args.chosen or any(c in m.name for c in args.chosen)
+    is_chosen = lambda m: not args.chosen or any(re.search(c, m.name) for c in args.chosen)
     chosen = [m for m in mutants.all if is_chosen(m)]
     if not chosen:
         sys.exit("mutants.py: no mutant is called like that")
@@ -230,20 +234,21 @@ def main():
         print("\n".join(m.name for m in chosen))
         return 0
     known = DOC.read_text() if DOC.exists() else ""
-    most = int(os.environ["MODEL_EXECUTIONS"])
+    most = int(os.environ["MODEL_EXECUTIONS"]), int(os.environ["MODEL_SAMPLES"])
     bad = 0
     with tempfile.TemporaryDirectory() as directory:
         tests = Tests(pathlib.Path(directory), args)
         print(f"mutants.py: building {len(mutants.all)} mutants at once", file=sys.stderr)
         unbuilt = {m.name for m in tests.build(mutants)}
+        os.close(args.lock)
         print(f"KTAP version 1\n1..{len(chosen)}", flush=True)
 
         def judge(mutant):
             if mutant.name in unbuilt:
                 return f"ok {{}} {mutant.name} # SKIP does not compile"
-            for executions in FEW, most:
+            for limits in FEW, most:
                 start = time.monotonic()
-                if caught := tests.first_failure(mutant.number, FILES[mutant.file], executions):
+                if caught := tests.first_failure(mutant.number, FILES[mutant.file], limits):
                     test, how, reason = caught
                     how = f"{how}, {time.monotonic() - start:.1f} s"
                     return f"ok {{}} {mutant.name} # caught by {test} ({how}): {reason}"

@@ -27,6 +27,9 @@ pub struct Limits {
     pub executions: usize,
 }
 
+/// How many [`sample`] draws by default; fewer are a run that was cut.
+const SAMPLES: usize = 2000;
+
 /// The limits in force.
 pub fn limits() -> Limits {
     let number = |name: &str, default: u64| match std::env::var(name) {
@@ -40,7 +43,7 @@ pub fn limits() -> Limits {
             Ok("all") => None,
             _ => Some(number("MODEL_BOUND", 2) as usize),
         },
-        samples: number("MODEL_SAMPLES", 2000) as usize,
+        samples: number("MODEL_SAMPLES", SAMPLES as u64) as usize,
         executions: number("MODEL_EXECUTIONS", 1_000_000) as usize,
     }
 }
@@ -203,5 +206,5 @@ pub fn sample(name: &str, program: impl Fn() + Send + Sync + 'static) -> Report 
     };
     shuttle::Runner::new(random, config.clone()).run(counted(&program));
     shuttle::Runner::new(few_preemptions, config).run(counted(&program));
-    monitor.end(true)
+    monitor.end(limits.samples >= SAMPLES)
 }
