@@ -18,6 +18,8 @@ mod debugfs;
 mod dump;
 mod engine;
 mod freeze3;
+#[cfg(CONFIG_KUNIT = "y")]
+mod handoff_cases;
 mod handoff_storm;
 mod histogram;
 mod knobs;
