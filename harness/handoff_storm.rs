@@ -3,7 +3,7 @@
 //! Scenario `handoff_storm`: a queue whose tasks have all waited too long, beside others that spin.
 //!
 //! The shape of the benchmark for which the 2024 patch was posted: many tasks, more than there are
-//! CPUs, hold the lock for short, and one now and then for so long ([`LONG`]) that whoever queues
+//! CPUs, hold the lock for short, and one now and then for so long ([`LONG_NS`]) that whoever queues
 //! meanwhile may be passed over no more. From then on each of them asks for a handoff as soon as
 //! someone is faster, and whoever spins does so in vain until it has had its turn.
 //!
@@ -70,11 +70,11 @@ pub(super) const SCENARIO: Scenario = Scenario {
     },
 };
 
-/// How long the long holder holds the lock, asleep: longer than the time after which a waiter asks for
-/// a handoff, at any tick rate down to 250.
-const LONG: Delta = Delta::from_millis(10);
+/// How long the long holder holds the lock, at work, in nanoseconds: longer than the time after which a
+/// waiter asks for a handoff, at any tick rate down to 250.
+const LONG_NS: u64 = 10_000_000;
 /// How long it stays away in between.
-const AWAY: Delta = Delta::from_millis(2);
+const AWAY: Delta = Delta::from_micros(100);
 
 /// One block: all tasks on a new lock.
 fn block(knobs: &Knobs, session: &Session<'_>, lock: &LockType, round: u32) -> Result {
@@ -196,6 +196,14 @@ impl Job for Storm {
     }
 }
 
+/// What the long holder does.
+fn work_long() {
+    let end = clock::now_ns().saturating_add(LONG_NS);
+    while clock::now_ns() < end {
+        pause(1);
+    }
+}
+
 impl Storm {
     /// Is not part of what is measured: the others are, beside it.
     fn hold_long(&self, seat: &Seat<'_>, mut tally: Result<Tally>) -> Result<Tally> {
@@ -205,7 +213,7 @@ impl Storm {
         while !seat.stopped() && self.working.load(Relaxed) != 0 {
             if let Ok(tally) = &mut tally {
                 let _hold = self.lock.write();
-                self.payload.write(me, &mut tally.faults, || fsleep(LONG));
+                self.payload.write(me, &mut tally.faults, work_long);
                 tally.holds = tally.holds.wrapping_add(1);
             }
             fsleep(AWAY);

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh disable=SC2034,SC2154 # variables of scripts/bench and scripts/guest-bench
 
-about="short holds of more tasks than CPUs beside a long one, so that every sleeper asks for a handoff"
+about="short holds of four times as many tasks as CPUs beside a long one, so that every sleeper asks for a handoff"
 locks=rwsem_c,rwsem.c73,rwsem.handoff_stop,rwsem.handoff_stop_full,rwsem
 kernel=full
-threads=8
+threads=16
 cpus=4
 rounds=8
 
 cells() {
 	case $extent in
-	quick) set -- 300 ;;
-	full) set -- 3000 ;;
+	quick) set -- 60 ;;
+	full) set -- 1000 ;;
 	esac
-	echo "ratio=1:1 load=5 think=10 pin=0 ops=$1 lock=$locks"
+	echo "ratio=1:1 load=500 think=10 pin=0 ops=$1 lock=$locks"
 }
