@@ -50,17 +50,30 @@ torture() {
 	said "$2-torture:--- End of test: SUCCESS" && ! said "Total: 0 "
 }
 
+# one_at_a_time MODULE: there is one torture test at a time, the module's or that of the harness.
+one_at_a_time() {
+	insmod "$clients/$1.ko" torture_type=rwsem_lock stat_interval=0 verbose=0 || return
+	fails_with "$EBUSY" $torture/run start
+	refused=$?
+	rmmod "$1" && [ $refused = 0 ] || return
+	engine=$torture
+	set_knobs lock=mutex duration_ms=60000 && put $torture/run start || return
+	! insmod "$clients/$1.ko" torture_type=rwsem_lock 2>/dev/null && is_state running
+	alone=$?
+	put $torture/stop 1 && return $alone
+}
+
 examples="kl_example kl_example_rs"
 suites_of="kl_client kl_client_rs"
 for name in $suites_of; do
 	run_suite "$name" || : >"$work/$name"
 done
-torture=
+torture_ko=
 if [ -d /sys/module/torture ] || insmod "$clients/torture.ko" 2>/dev/null || modprobe torture 2>/dev/null; then
-	torture=loaded
+	torture_ko=loaded
 fi
 
-plan=3
+plan=4
 for name in $examples; do
 	plan=$((plan + 1))
 done
@@ -91,12 +104,18 @@ for name in $suites_of; do
 done
 
 for run in "kl_locktorture rwsem_lock" "kl_locktorture_xadd rwsem_lock" "kl_locktorture percpu_rwsem_lock"; do
-	if [ "$torture" = loaded ] && [ -f "$clients/${run% *}.ko" ]; then
+	if [ "$torture_ko" = loaded ] && [ -f "$clients/${run% *}.ko" ]; then
 		# shellcheck disable=SC2086 # two words are wanted
 		ktap_test_result "$run: ends with success" torture $run
 	else
 		ktap_test_skip "$run: needs CONFIG_TORTURE_TEST and the kernel's source"
 	fi
 done
+
+if [ "$torture_ko" = loaded ] && [ -f "$clients/kl_locktorture.ko" ]; then
+	ktap_test_result "one torture test at a time" one_at_a_time kl_locktorture
+else
+	ktap_test_skip "one torture test at a time: needs CONFIG_TORTURE_TEST and the kernel's source"
+fi
 
 ktap_finished
