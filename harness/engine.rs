@@ -441,6 +441,15 @@ impl Session<'_> {
         self.run.outcome.lock().results.put(text)
     }
 
+    /// Adds `text` to the results.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn append(&self, text: &Text) -> Result {
+        self.run.outcome.lock().results.append(text)
+    }
+
     /// Says that the run has failed, and why. It goes on.
     pub(super) fn fail(&self, why: fmt::Arguments<'_>) {
         self.run.outcome.lock().fail(why);

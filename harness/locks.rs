@@ -9,6 +9,7 @@ use super::{
         Counted,
         SpinRef, //
     },
+    lossy::Lossy,
     subject::Subject, //
 };
 use crate::{
@@ -199,7 +200,7 @@ macro_rules! counted {
 }
 
 /// All of them, in the order in which they are listed.
-pub(super) static LOCKS: [LockType; 29] = [
+pub(super) static LOCKS: [LockType; 30] = [
     LockType {
         name: c"mutex",
         family: "mutex",
@@ -264,6 +265,15 @@ pub(super) static LOCKS: [LockType; 29] = [
         events: None,
         sound: false,
         new: Subject::busted,
+        refs: None,
+    },
+    LockType {
+        name: c"lock_lossy",
+        family: "busted",
+        ops: Ops::PLAIN,
+        events: None,
+        sound: false,
+        new: || Subject::plain::<Lossy>((c"lock_lossy", static_lock_class!())),
         refs: None,
     },
 ];

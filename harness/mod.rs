@@ -24,6 +24,7 @@ mod handoff_storm;
 mod histogram;
 mod knobs;
 mod locks;
+mod lossy;
 mod mmap_storm;
 mod order;
 mod osq;

@@ -49,6 +49,23 @@ busted_is_found() {
 		tail -n 1 $torture/results | grep -q '^klocks-torture:--- End of test: FAILURE: '
 }
 
+# A lock that forgets to wake: the sampler sees it, the results show the lock, and the run keeps the module
+# for as long as a worker is stuck in it, which is 8 s here.
+# shellcheck disable=SC2086 # words are wanted
+lost_wake_up() {
+	set_knobs lock=lock_lossy $some stutter=50 duration_ms=60000 && put $torture/run start && wait_state 15 failed &&
+		grep -q '^failure: lock_lossy is free, and [0-9]* workers sleep for it' $torture/results &&
+		grep -q '^lock: lock_lossy' $torture/results || return 1
+	if ! tail -n 1 $torture/results | grep -q 'End of test'; then
+		! rmmod klocks 2>/dev/null && ! put $torture/stop 1 || return 1
+	fi
+	for _ in $(seq 200); do
+		! tail -n 1 $torture/results | grep -q '^klocks-torture:--- End of test: FAILURE: ' || return 0
+		sleep 0.1
+	done
+	return 1
+}
+
 # shellcheck disable=SC2086 # words are wanted
 stops() {
 	set_knobs lock=rwsem,mutex $some $endless && put $torture/run start && is_state running &&
@@ -73,13 +90,14 @@ one_sided() {
 
 kinds="nreaders_stress nwriters_stress ntrylocks_stress nkillables_stress ninterruptibles_stress ndowngraders_stress \
 nrtwriters_stress nshortlived_stress"
-ktap_set_plan $((6 + $(echo "$kinds" | wc -w)))
+ktap_set_plan $((7 + $(echo "$kinds" | wc -w)))
 
 # shellcheck disable=SC2086 # words are wanted
 ktap_test_result "every lock" tortures "lock=$(real_locks | paste -s -d , -)" $some stutter=50 seed=1 \
 	"duration_ms=$((${KLOCKS_SECONDS:-5} * 1000))"
 ktap_test_result "a verdict for each, and for all" verdicts
 ktap_test_result "lock_busted: found broken within 5 s" busted_is_found
+ktap_test_result "lock_lossy: a lost wake-up is seen, and the lock shown" lost_wake_up
 ktap_test_result "busy while it runs, and stopped" stops
 ktap_test_result "nothing to run, or too much, is refused" nothing_to_run
 for kind in $kinds; do

@@ -13,6 +13,7 @@
 
 use super::{
     super::{
+        dump,
         engine::Session,
         rng::Rng, //
     },
@@ -27,6 +28,7 @@ use crate::kapi::{
         self,
         Jiffies, //
     },
+    debugfs::Text,
     kthread::{
         Kthread,
         Signal, //
@@ -159,13 +161,16 @@ impl<'a> Watch<'a> {
     /// Samples all locks; whether one has lost a wake-up.
     fn sample(&mut self) -> bool {
         let mut lost = false;
-        let (shared, threads) = (self.shared, self.threads);
-        for (arena, still) in shared.arenas.iter().zip(self.stills.iter_mut()) {
+        let shared = self.shared;
+        for (place, arena) in shared.arenas.iter().enumerate() {
+            let Some(still) = self.stills.get_mut(place) else {
+                continue;
+            };
             let desks = shared.desks_of(arena);
             let acquired = desks
                 .iter()
                 .fold(0u64, |sum, desk| sum.wrapping_add(desk.acquired()));
-            let sleepers = sleepers(shared, threads, arena);
+            let sleepers = sleepers(shared, self.threads, arena);
             still.samples = match sleepers {
                 Some(_) if acquired == still.acquired => still.samples.wrapping_add(1),
                 Some(_) => 1,
@@ -179,7 +184,7 @@ impl<'a> Watch<'a> {
                     "{} is free, and {count} workers sleep for it",
                     arena.kind.name()
                 ));
-                arena.mark_failed();
+                self.blame(arena);
             }
         }
         lost
@@ -205,10 +210,21 @@ impl<'a> Watch<'a> {
                     role.name(),
                     waited / NS_PER_MS
                 ));
-                arena.mark_failed();
+                self.blame(arena);
             }
         }
         stuck
+    }
+
+    /// Notes that something is wrong with a lock, and shows its words and its queue.
+    fn blame(&self, arena: &Arena) {
+        if arena.has_failed() {
+            return;
+        }
+        arena.mark_failed();
+        let mut text = Text::new();
+        // Without memory for it the failure still stands.
+        let _ = dump::show(arena.kind.name(), &mut text).and_then(|()| self.session.append(&text));
     }
 
     /// Makes workers halt, or go on, when it is time for that.

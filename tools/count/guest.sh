@@ -25,14 +25,14 @@ if [ -n "$chosen" ] && ! echo "$chosen" >$bench/lock; then
 	echo "one of the locks $chosen is unknown; there are: $(tr -d '[]' <$bench/lock)"
 	exit 1
 fi
-# Those chosen and their C peers; lock_busted does not lock.
+# Those chosen and their C peers, without those of family busted.
 locks=$(awk -v list="$chosen" '
 	BEGIN { count = split(list, names, ","); for (i = 1; i <= count; i++) asked[names[i]] = 1 }
 	{ family[$1] = $2; order[NR] = $1 }
 	END {
 		for (name in asked) asked[family[name] "_c"] = 1
 		for (i = 1; i <= NR; i++)
-			if (order[i] != "lock_busted" && (!count || order[i] in asked)) print order[i]
+			if (family[order[i]] != "busted" && (!count || order[i] in asked)) print order[i]
 	}' $klocks/locks)
 for lock in $locks; do
 	echo "lock $lock"
