@@ -8,6 +8,7 @@
 cd "$(dirname "$0")" || exit
 . ./lib.sh
 
+without_unit_tests
 ops=${KLOCKS_OPS:-500}
 
 # Lines FILE OPERATION VALUE. No value makes a run that takes for ever to stop: large ones are too large.

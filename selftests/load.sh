@@ -11,13 +11,7 @@ if ! unload || ! load; then
 	skip "the module is in use"
 fi
 
-# The unit tests, which run at each load, need not.
-suites=/sys/module/kunit/parameters/filter_glob
-if [ -w $suites ]; then
-	printf none >$suites
-	# without a newline, which the kernel would take for a part of the pattern
-	trap 'printf "*" >$suites; finish' EXIT
-fi
+without_unit_tests
 
 # One lock of each family: the cycles are many.
 small_run() {
