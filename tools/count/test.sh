@@ -137,9 +137,9 @@ patched() {
 		quiet make -C "$copy" KDIR="$kernel" MO="$work/added" &&
 		added_counts && cp "$root/out/count.txt" "$work/added.txt"
 }
-# locked LOCK SHAPE FILE: locked operations, in millionths.
+# locked LOCK SHAPE FILE: locked operations, in thousandths: one call of thousands may meet a tick.
 locked() { awk -v name="BenchmarkCount/lock=$1/shape=$2/" 'index($1, name) == 1 {
-	for (i = 3; i < NF; i += 2) if ($(i + 1) == "locked/op") printf "%.0f\n", $i * 1000000 }' "$3"; }
+	for (i = 3; i < NF; i += 2) if ($(i + 1) == "locked/op") printf "%.0f\n", $i * 1000 }' "$3"; }
 # The patch is in the write side of both semaphores.
 one_more() {
 	local lock shape before after more
@@ -148,11 +148,11 @@ one_more() {
 			before=$(locked $lock $shape "$root/out/count.txt")
 			after=$(locked $lock $shape "$work/added.txt")
 			case $lock/$shape in
-			rwsem/write | rwsem_xadd/write) more=1000000 ;;
+			rwsem/write | rwsem_xadd/write) more=1000 ;;
 			*) more=0 ;;
 			esac
 			[ "$before" ] && [ "$after" = $((before + more)) ] && continue
-			ktap_print_msg "$lock $shape: ${before:-nothing} without and ${after:-nothing} with the patch, in millionths"
+			ktap_print_msg "$lock $shape: ${before:-nothing} without and ${after:-nothing} with the patch, in thousandths"
 			return 1
 		done
 	done
