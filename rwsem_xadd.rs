@@ -297,6 +297,10 @@ policies! {
     };
 
     /// The lock to use: the series without what review has rejected.
+    ///
+    /// Nothing bounds for how long spinners pass over those who sleep: with readers that sleep inside,
+    /// a writer was seen to wait for 79 ms (docs/ablation.md). The lock with a bound is
+    /// [`rwsem`](crate::rwsem).
     Xadd = c"rwsem_xadd": Features {
         reader_mark: ReaderMark::IfAbsent,
         ..P7::FEATURES
