@@ -21,18 +21,30 @@ use super::{
         Subject, //
     }, //
 };
-use crate::kapi::{
-    clock,
-    kthread::{
-        self,
-        Body,
-        Kthread,
-        Placement,
-        Signal, //
+use crate::{
+    kapi::{
+        clock,
+        events::{
+            EventSet,
+            EventSource, //
+        },
+        kthread::{
+            self,
+            Body,
+            Kthread,
+            Placement,
+            Signal, //
+        },
+        machine,
+        module::ModuleRef,
+        preempt, //
     },
-    machine,
-    module::ModuleRef,
-    preempt, //
+    rwlock::RawRwLock,
+    rwsem_xadd::{
+        self,
+        RwSem, //
+    },
+    waiters::Event, //
 };
 use core::mem;
 use kernel::{
@@ -44,8 +56,10 @@ use kernel::{
         atomic::{
             Acquire,
             Atomic,
+            Relaxed,
             Release, //
         },
+        static_lock_class,
         Arc,
         Completion,
         Mutex, //
@@ -675,6 +689,31 @@ fn respun(lock: &LockType) -> u64 {
     happened(lock, "respin")
 }
 
+/// An unlock that finds a spinner and someone else at the wait lock leaves waking to them. This is one
+/// task in all three roles; that someone waits, the count alone says.
+fn unlock_beside_spinner<P: rwsem_xadd::Policy>() -> Result<bool> {
+    const SOMEONE_WAITS: i64 = -(1 << 32);
+    let lock = RwSem::<P>::new(c"klocks_case", static_lock_class!());
+    let lock = KBox::pin_init(lock, GFP_KERNEL)?;
+    let left = || P::EVENTS.read(Event::WakeTrylockFailed.index());
+    let before = left();
+    lock.down_write();
+    // Relaxed, here and below: nobody else has the lock.
+    lock.count.fetch_add(SOMEONE_WAITS, Relaxed);
+    let pin = preempt::disable();
+    let spins = lock.queue.osq().lock(&pin);
+    let ring = lock.queue.try_lock_irqsave();
+    // SAFETY: Taken above.
+    unsafe { lock.up_write() };
+    drop(ring);
+    if spins {
+        lock.queue.osq().unlock(&pin);
+    }
+    drop(pin);
+    lock.count.fetch_sub(SOMEONE_WAITS, Relaxed);
+    Ok(spins && left() == before.wrapping_add(1) && !lock.is_locked())
+}
+
 #[kunit_tests(klocks_rwsem_cases)]
 mod tests {
     use super::*;
@@ -751,6 +790,22 @@ mod tests {
         if machine::COUNTS_EVENTS {
             assert!(each("unlock", unlock_wakes_once));
         }
+    }
+
+    #[test]
+    fn unlock_leaves_waking_to_a_spinner() -> Result {
+        if machine::COUNTS_EVENTS {
+            assert!(unlock_beside_spinner::<rwsem_xadd::P3>()?);
+            assert!(unlock_beside_spinner::<rwsem_xadd::P4>()?);
+            assert!(unlock_beside_spinner::<rwsem_xadd::P4_16>()?);
+            assert!(unlock_beside_spinner::<rwsem_xadd::P4Time>()?);
+            assert!(unlock_beside_spinner::<rwsem_xadd::P4Null>()?);
+            assert!(unlock_beside_spinner::<rwsem_xadd::P6>()?);
+            assert!(unlock_beside_spinner::<rwsem_xadd::P7>()?);
+            assert!(unlock_beside_spinner::<rwsem_xadd::Posted>()?);
+            assert!(unlock_beside_spinner::<rwsem_xadd::Xadd>()?);
+        }
+        Ok(())
     }
 
     #[test]

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # That a stage of the 2014 series exists is no evidence that it does anything: each has an event of its own,
-# which must happen with it and never without. Runs are repeated until each was seen, for KLOCKS_SECONDS (60 by
-# default) at most; that others never happen needs no luck.
+# which must happen with it and never without. Runs are repeated until each was seen, for KLOCKS_SECONDS (120 by
+# default) at most in each situation; that others never happen needs no luck.
 
 cd "$(dirname "$0")" || exit
 . ./lib.sh
@@ -11,7 +11,7 @@ cd "$(dirname "$0")" || exit
 [ -r /sys/kernel/debug/lock_event_counts ] || skip "the kernel counts no lock events"
 cpus=$(nproc)
 [ "$cpus" -gt 1 ] || skip "needs two CPUs"
-deadline=$(($(date +%s) + ${KLOCKS_SECONDS:-60}))
+seconds=${KLOCKS_SECONDS:-120}
 
 # The stages in their order; `final` is the lock to use.
 stages="nospin base p1 p2 p3 p4 p4_16 p4_time p4_null p6 p7 posted final"
@@ -25,12 +25,13 @@ lock_of() {
 
 # event | situation | the stages that have it | those that must not. Stages in neither may.
 # A writer alone among readers finds no owner known: it spins only where that is assumed to be worth it, and
-# where patience is limited it seldom gets the lock by that.
+# where patience is limited it seldom gets the lock by that. That wake_trylock_failed happens is left to KUnit, which
+# makes that rare meeting (unlock_leaves_waking_to_a_spinner).
 matrix='opt_lock|crowd|base p1 p2 p3 p4 p4_16 p4_time p4_null p6 p7 posted final|nospin
 opt_lock|one_writer|p2 p3|nospin base p1
 resched_left|crowd|p1 posted|nospin base p2 p3 p4 p4_16 p4_time p4_null p6 p7 final
 wake_aborted|crowd|p3 p4 p4_16 p4_time p4_null p6 p7 posted final|nospin base p1 p2
-wake_trylock_failed|short_writes|p3 p4 p4_16 p4_time p4_null p6 p7 posted final|nospin base p1 p2
+wake_trylock_failed|crowd||nospin base p1 p2
 reader_spin_exhausted|one_writer|p4 p4_16 p4_time p4_null p6 p7 posted final|nospin base p1 p2 p3
 reader_opt_lock|crowd|p6 p7 posted final|nospin base p1 p2 p3 p4 p4_16 p4_time p4_null
 respin|crowd|p7 posted final|nospin base p1 p2 p3 p4 p4_16 p4_time p4_null p6
@@ -71,12 +72,6 @@ crowd() {
 		ops=300 blocks=1
 }
 
-# Unlock meets others at the wait lock when sections are short.
-short_writes() {
-	set_knobs scenario=rwsem_mix threads=$((cpus * 2)) ratio=1:4 roles=mixed load=2 think=5 skew=0 pin=1 check=1 \
-		ops=1500 blocks=1
-}
-
 # One reads, asleep for most of the time, one writes.
 one_writer() {
 	set_knobs scenario=sleeping_readers threads=2 ratio=1:1 load=5 think=5 skew=0 pin=1 check=1 ops=20 blocks=1
@@ -85,6 +80,7 @@ one_writer() {
 # all_seen SITUATION: every stage runs there, and again until it has shown all.
 all_seen() {
 	put $klocks/events/reset 1 && "$1" || return 1
+	deadline=$(($(date +%s) + seconds))
 	runs=1
 	# shellcheck disable=SC2086 # words are wanted
 	run_stages 1 $stages || return 1
@@ -95,7 +91,7 @@ all_seen() {
 		[ "$(date +%s)" -lt "$deadline" ] || break
 		runs=$((runs + 1))
 		# What is left is rare.
-		set_knobs ops=2000 || return 1
+		set_knobs ops=1000 || return 1
 		# shellcheck disable=SC2086 # words are wanted
 		run_stages $runs $left || return 1
 	done
@@ -123,8 +119,8 @@ row() {
 	return $failed
 }
 
-ktap_set_plan $(($(echo "$matrix" | wc -l) + 3))
-for situation in crowd short_writes one_writer; do
+ktap_set_plan $(($(echo "$matrix" | wc -l) + 2))
+for situation in crowd one_writer; do
 	ktap_test_result "$situation: all runs end well" all_seen $situation
 	while IFS='|' read -r event where with without; do
 		[ "$where" = $situation ] || continue
