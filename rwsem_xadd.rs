@@ -31,9 +31,10 @@
 //! # Memory ordering
 //!
 //! The lock is taken with acquire and given up with release on the count, in one place each
-//! ([`RwSem::add`] names the ordering). A granted reader gets it through its waiter: the waker
-//! acquires the count, then grants with release. Wake-ups cannot be missed since all decisions are
-//! about one word, the count, and the ring is changed under the wait lock.
+//! ([`Words::add`](crate::semaphore::Words::add) names the ordering). A granted reader gets it
+//! through its waiter: the waker acquires the count, then grants with release. Wake-ups cannot be
+//! missed since all decisions are about one word, the count, and the ring is changed under the wait
+//! lock.
 //!
 //! # Differences from 3.16
 //!
