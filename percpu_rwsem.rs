@@ -128,6 +128,7 @@ use kernel::{
             self,
             smp_mb, //
         },
+        static_lock_class,
         LockClassKey, //
     }, //
 };
@@ -302,9 +303,10 @@ unsafe impl Send for Queue {}
 unsafe impl Sync for Queue {}
 
 impl Queue {
-    fn new(name: &'static CStr, key: Pin<&'static LockClassKey>) -> impl PinInit<Self> {
+    fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            lock <- RawSpinLock::new(name, key),
+            // Of a class of its own: it is taken with the lock held.
+            lock <- RawSpinLock::new(c"percpu_rwsem_queue", static_lock_class!()),
             first: LockCell::new(ptr::null()),
             last: LockCell::new(ptr::null()),
         })
@@ -614,7 +616,7 @@ impl<P: Policy, S: GateSource> PercpuRwSem<P, S> {
             counts: Counter::new()?,
             source <- source,
             block: Atomic::new(Block::FREE.0),
-            queue <- Queue::new(name, key),
+            queue <- Queue::new(),
             drain: DrainSlot::new(),
             dep <- DepMap::new(name, key),
             _policy: PhantomData,
