@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Cases that once went wrong in the handoff of read-write semaphores, played by the tasks of
-//! [`cases`](super::cases). A real-time writer asks for a handoff as soon as it has queued, so that no
+//! [`cases`]. A real-time writer asks for a handoff as soon as it has queued, so that no
 //! case has to wait for a time-out; C's own semaphore has to pass them too.
 
 use super::cases::{
