@@ -19,6 +19,8 @@ use super::{
     pause,
     rng::Rng,
     scenario::{
+        blocks_of_one,
+        play_blocks,
         Measures,
         Scenario, //
     }, //
@@ -63,7 +65,7 @@ use kernel::{
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "osq",
     check,
-    blocks: |knobs| u64::from(knobs.blocks).saturating_add(1),
+    blocks: blocks_of_one,
     run,
 };
 
@@ -78,13 +80,9 @@ fn check(knobs: &Knobs) -> Result {
 fn run(knobs: &Knobs, session: &Session<'_>) -> Result {
     let before = counts()?;
     let mut total = Tally::default();
-    for round in 0..=knobs.blocks {
-        block(knobs, session, round, &mut total)?;
-        if session.stopped() {
-            break;
-        }
-        session.block_done();
-    }
+    play_blocks(knobs, session, |round| {
+        block(knobs, session, round, &mut total)
+    })?;
     total.put(session)?;
     put_events(session, &before)
 }

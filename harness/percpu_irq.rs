@@ -22,6 +22,8 @@ use super::{
     },
     knobs::Knobs,
     scenario::{
+        blocks_of_one,
+        play_blocks,
         Measures,
         Scenario, //
     }, //
@@ -68,19 +70,12 @@ pub(super) const SCENARIO: Scenario = Scenario {
     name: "percpu_irq",
     // All combinations make sense; there are two threads.
     check: |_| Ok(()),
-    blocks: |knobs| u64::from(knobs.blocks).saturating_add(1),
+    blocks: blocks_of_one,
     run,
 };
 
 fn run(knobs: &Knobs, session: &Session<'_>) -> Result {
-    for round in 0..=knobs.blocks {
-        block(knobs, session, round)?;
-        if session.stopped() {
-            break;
-        }
-        session.block_done();
-    }
-    Ok(())
+    play_blocks(knobs, session, |round| block(knobs, session, round))
 }
 
 fn block(knobs: &Knobs, session: &Session<'_>, round: u32) -> Result {

@@ -32,6 +32,8 @@ use super::{
     knobs::Knobs,
     rng::Rng,
     scenario::{
+        blocks_of_one,
+        play_blocks,
         Measures,
         Scenario, //
     }, //
@@ -76,19 +78,12 @@ pub(super) const SCENARIO: Scenario = Scenario {
     name: "rcu_sync",
     // All combinations make sense; there are two threads at least.
     check: |_| Ok(()),
-    blocks: |knobs| u64::from(knobs.blocks).saturating_add(1),
+    blocks: blocks_of_one,
     run,
 };
 
 fn run(knobs: &Knobs, session: &Session<'_>) -> Result {
-    for round in 0..=knobs.blocks {
-        block(knobs, session, round)?;
-        if session.stopped() {
-            break;
-        }
-        session.block_done();
-    }
-    Ok(())
+    play_blocks(knobs, session, |round| block(knobs, session, round))
 }
 
 fn block(knobs: &Knobs, session: &Session<'_>, round: u32) -> Result {

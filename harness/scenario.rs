@@ -102,6 +102,27 @@ fn rounds(knobs: &Knobs) -> impl Iterator<Item = u32> {
     0..=knobs.blocks
 }
 
+/// The number of blocks when each round is one.
+pub(super) fn blocks_of_one(knobs: &Knobs) -> u64 {
+    rounds(knobs).map(|_| 1).sum()
+}
+
+/// Runs `block` once in each round, for scenarios that have locks of their own.
+pub(super) fn play_blocks(
+    knobs: &Knobs,
+    session: &Session<'_>,
+    mut block: impl FnMut(u32) -> Result,
+) -> Result {
+    for round in rounds(knobs) {
+        block(round)?;
+        if session.stopped() {
+            break;
+        }
+        session.block_done();
+    }
+    Ok(())
+}
+
 /// Runs `block` for each lock of each round, in the order that the seed decides, and tells the
 /// order beforehand.
 pub(super) fn play_rounds(

@@ -107,6 +107,7 @@ impl Counter {
             // instructions and read atomically.
             let part =
                 unsafe { Atomic::from_ptr(shim::kapi_per_cpu_ptr(self.0.cast(), cpu).cast()) };
+            // ORDERING: Acquire pairs with the barrier before `dec` that the caller names.
             sum.wrapping_add(part.load(Acquire))
         })
     }
