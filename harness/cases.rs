@@ -37,7 +37,8 @@ use crate::{
         },
         machine,
         module::ModuleRef,
-        preempt, //
+        preempt,
+        task, //
     },
     rwlock::RawRwLock,
     rwsem_xadd::{
@@ -118,10 +119,12 @@ enum Progress {
     Begins = 0,
     Takes = 1,
     Holds = 2,
+    /// It has the lock, and does not sleep.
+    Runs = 3,
     /// It has given the lock up.
-    Left = 3,
+    Left = 4,
     /// It got none, because of a signal.
-    Cancelled = 4,
+    Cancelled = 5,
 }
 
 /// A lock, what it protects, and who is off the stage but not yet home.
@@ -200,9 +203,11 @@ struct Part {
     how: How,
     number: u32,
     progress: Atomic<u32>,
-    /// It may give the lock up.
+    /// It need not sleep with the lock any more.
     #[pin]
-    leave: Completion,
+    awake: Completion,
+    /// It is not to give the lock up then.
+    stay: Atomic<bool>,
 }
 
 impl Part {
@@ -229,12 +234,20 @@ impl Part {
         Ok(())
     }
 
-    /// Holds the lock until it may leave.
+    /// Holds the lock, asleep and then perhaps awake, until it may leave.
     fn hold<H>(&self, hold: H) {
         let reads = !matches!(self.how, How::Write | How::WriteKillable);
         self.stage.section(reads, self.number, || {
             self.reached(Progress::Holds);
-            self.leave.wait_for_completion();
+            self.awake.wait_for_completion();
+            self.reached(Progress::Runs);
+            // Relaxed: publishes nothing.
+            while self.stay.load(Relaxed) {
+                cpu_relax();
+                if task::need_resched() {
+                    task::schedule();
+                }
+            }
         });
         drop(hold);
         self.reached(Progress::Left);
@@ -279,7 +292,8 @@ impl Actor {
                 how,
                 number,
                 progress: Atomic::new(Progress::Begins as u32),
-                leave <- Completion::new(),
+                awake <- Completion::new(),
+                stay: Atomic::new(false),
             }),
             GFP_KERNEL,
         )?;
@@ -297,7 +311,7 @@ impl Actor {
     }
 
     pub(super) fn holds(&self) -> bool {
-        self.part.is(Progress::Holds)
+        self.part.is(Progress::Holds) || self.part.is(Progress::Runs)
     }
 
     /// Whether it sleeps for the lock.
@@ -322,7 +336,24 @@ impl Actor {
 
     /// Tells it to give the lock up as soon as it has it.
     pub(super) fn may_leave(&self) {
-        self.part.leave.complete_all();
+        // Relaxed: publishes nothing.
+        self.part.stay.store(false, Relaxed);
+        self.part.awake.complete_all();
+    }
+
+    /// Tells it to stay awake with the lock that it has, and waits for that.
+    pub(super) fn runs(&self) -> Found {
+        // Relaxed: `complete_all` comes after it.
+        self.part.stay.store(true, Relaxed);
+        self.part.awake.complete_all();
+        expect(eventually(|| self.part.is(Progress::Runs)), "does not run")
+    }
+
+    /// Wakes it for no reason.
+    pub(super) fn is_disturbed(&self) {
+        if let Some(thread) = &self.thread {
+            thread.wake();
+        }
     }
 
     /// Tells it to give the lock up, and waits for that.
