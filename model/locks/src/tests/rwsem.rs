@@ -15,7 +15,10 @@ use crate::{
         task::{
             self,
             Plan,
-            When::Within, //
+            When::{
+                After,
+                Within, //
+            }, //
         }, //
     },
     rwlock::{
@@ -36,6 +39,7 @@ use kernel::{
         Report, //
     },
     prelude::*,
+    processor::cpu_relax,
     static_lock_class, //
 };
 use std::sync::{
@@ -333,6 +337,38 @@ fn handoff_to_killed_writer<L: Subject>(name: &str) {
     );
 }
 
+/// Two readers that wait for a writer are let in together, and one that is quick tries to write. One
+/// that has the lock before its share is in the count gives that of the other up.
+fn granted_together<L: Subject>(name: &str) {
+    const SLEEPS: Plan = Plan {
+        resched: After(0),
+        ..QUIET
+    };
+    explore(name, || {
+        task::begin(&[QUIET, SLEEPS, SLEEPS]);
+        let shared = Arc::new(Guarded::<L>::new());
+        // SAFETY: Given up below.
+        unsafe { shared.lock.down_write() };
+        let readers = [1, 2].map(|number| {
+            let shared = Arc::clone(&shared);
+            task::start(number, move || {
+                shared.run(Read);
+                shared.run(TryWrite);
+            })
+        });
+        while shared.lock.queue.lock().look().waiters < readers.len() {
+            cpu_relax();
+        }
+        shared.write();
+        // SAFETY: Taken above.
+        unsafe { shared.lock.up_write() };
+        for reader in readers {
+            reader.join();
+        }
+        shared.check_quiescent();
+    });
+}
+
 // More tasks, or more that happens to them: for a night.
 
 fn events_writer_and_two_readers<L: Subject>(name: &str) {
@@ -507,7 +543,7 @@ macro_rules! locks {
             locks!(@cases $lock: two_writers two_writers_resched two_writers_spurious
                 writer_and_reader writer_and_reader_twice writer_and_two_readers
                 two_writers_and_reader killed_writer killed_reader downgrade
-                downgrade_before_writer trylocks many many_readers $($case)*);
+                downgrade_before_writer trylocks granted_together many many_readers $($case)*);
 
             mod deep {
                 use super::{cases, *};
