@@ -89,12 +89,14 @@ impl Plan for Stress {
             },
             GFP_KERNEL,
         )?;
-        let hotplug_thread =
-            Kthread::create(c"klocks_onoff", 0, Placement::default(), hotplug.clone())?;
+        // A thread that nobody wakes would in time count as hung.
+        let hotplug_thread = (self.onoff_interval != 0 && machine::HOTPLUG)
+            .then(|| Kthread::create(c"klocks_onoff", 0, Placement::default(), hotplug.clone()))
+            .transpose()?;
         let mut watch = Watch::new(&shared, &threads, session)?;
 
-        if self.onoff_interval != 0 && machine::HOTPLUG {
-            hotplug_thread.wake();
+        if let Some(thread) = &hotplug_thread {
+            thread.wake();
         }
         for thread in &threads {
             thread.wake();
