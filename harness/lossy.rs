@@ -2,7 +2,9 @@
 
 //! A lock that excludes, and now and then forgets to wake: what the sampler and the watchdog are for.
 //!
-//! Who was forgotten looks again by itself after a while, so that a run with it comes to an end.
+//! It goes on forgetting, since one wake-up that is missing is made up for by the next as long as others
+//! come by. Who was forgotten looks again by itself after a while, and then it wakes again: so a run with
+//! it comes to an end.
 
 use super::dump::Inspect;
 use crate::{
@@ -18,14 +20,15 @@ use kernel::{
             Guard, //
         },
         CondVar,
+        CondVarTimeoutResult,
         LockClassKey,
         Mutex, //
     },
     time::msecs_to_jiffies, //
 };
 
-/// One of so many releases wakes nobody.
-const FORGOTTEN: u64 = 100;
+/// After so many releases it wakes nobody any more.
+const FORGETS: u64 = 100;
 /// After so many milliseconds who waits looks again.
 const AGAIN_MS: u32 = 8000;
 
@@ -41,6 +44,7 @@ pub(super) struct Lossy {
 struct State {
     readers: u32,
     writer: bool,
+    /// Since it last forgot to wake.
     releases: u64,
 }
 
@@ -49,16 +53,19 @@ impl Lossy {
     fn take(&self, step: impl Fn(&mut State) -> bool) {
         let mut state = self.state.lock();
         while !step(&mut state) {
-            // Nobody sends signals, and a time-out is as good as a wake-up.
-            let _ = self
+            // Nobody sends signals.
+            let woken = self
                 .freed
                 .wait_interruptible_timeout(&mut state, msecs_to_jiffies(AGAIN_MS));
+            if matches!(woken, CondVarTimeoutResult::Timeout) {
+                state.releases = 0;
+            }
         }
     }
 
     fn release(&self, mut state: Guard<'_, State, MutexBackend>) {
         state.releases = state.releases.wrapping_add(1);
-        if state.releases % FORGOTTEN != 0 {
+        if state.releases < FORGETS {
             self.freed.notify_all();
         }
     }
