@@ -23,12 +23,12 @@
 //!
 //! # Invariants
 //!
-//! 1. A node that is not in a queue is clean: `next` and `locked` are 0. Hence joining a free
-//!    queue writes the tail and no more.
+//! 1. A node that is not in a queue is clean: `next` is 0. Hence joining a free queue writes the tail
+//!    and no more.
 //! 2. While a CPU waits, `prev` of its node names its predecessor, and the tail names it or one
 //!    behind it.
-//! 3. `locked` becomes 1 once for each wait that ends in the head's place, and the CPU that waited
-//!    puts it back to 0.
+//! 3. `locked` is 0 when a CPU begins to wait, by itself, and becomes 1 if the wait ends in the head's
+//!    place. It stays 1 until the next wait: nobody looks at it then.
 //!
 //! # Memory ordering
 //!
@@ -38,7 +38,7 @@
 //!
 //! # Differences from C
 //!
-//! Clean nodes (invariant 1), where C writes three fields of its node on each join; links by
+//! Clean nodes (invariant 1), where C writes two fields of its node on each join; links by
 //! number; the node remembers its predecessor's number, where C looks for it in the predecessor's
 //! node at each turn of the loop. Events are counted where C counts none.
 
@@ -162,16 +162,17 @@ impl Osq {
     #[cold]
     fn wait(&self, me: Code, prev: Code) -> bool {
         let node = me.node();
-        // INVARIANT: 2.
+        // INVARIANT: 3 and 2. Relaxed: the predecessor finds us later, by the release below.
+        node.locked.store(0, Relaxed);
         node.prev.store(prev.0, Relaxed);
         stall!(SP5);
         // ORDERING: Release, after the store of `node.prev`: when `prev` leaves, its step C
         // writes `node.prev` as well, and it finds us by `prev.next`. Partner: the full exchange
-        // of `next` in `take_next`.
+        // of `next` in `take_named`.
         prev.node().next.store(me.0, Release);
 
         loop {
-            if node.take_grant() {
+            if node.is_granted() {
                 return true;
             }
             // Relaxed: `prev` changes under us when the predecessor leaves (its step C); the old
@@ -216,13 +217,9 @@ impl Osq {
     /// otherwise succeed later against a node that is gone.
     fn take_next(&self, me: Code, node: &Node, back: Code) -> Option<Code> {
         loop {
-            // Relaxed: only a look whether the exchange below is worth it.
+            // Relaxed: only a look whether the exchange is worth it.
             if node.next.load(Relaxed) != Code::NONE.0 {
-                // INVARIANT: 1, `next` is clean again.
-                // ORDERING: Full, acquire pairs with the release of our `next` in `wait` and in
-                // step C: the successor's `prev` is set before we overwrite it.
-                let next = Code(node.next.xchg(Code::NONE.0, Full));
-                if next != Code::NONE {
+                if let Some(next) = node.take_named() {
                     return Some(next);
                 }
             }
@@ -252,7 +249,12 @@ impl Osq {
 
     #[cold]
     fn hand_over(&self, me: Code) {
-        if let Some(next) = self.take_next(me, me.node(), Code::NONE) {
+        let node = me.node();
+        // Nearly always the successor is there, and its line is better written than first looked at.
+        let next = node
+            .take_named()
+            .or_else(|| self.take_next(me, node, Code::NONE));
+        if let Some(next) = next {
             // INVARIANT: 3.
             // ORDERING: Release pairs with the acquire in `take_grant`.
             next.node().locked.store(1, Release);
@@ -261,16 +263,21 @@ impl Osq {
 }
 
 impl Node {
-    /// Whether the head's place was given to us; takes note of it.
+    /// Takes the successor out of `next`, if there is one.
     #[inline(always)]
-    fn take_grant(&self) -> bool {
+    fn take_named(&self) -> Option<Code> {
+        // INVARIANT: 1, `next` is clean again.
+        // ORDERING: Full, acquire pairs with the release of our `next` in `wait` and in step C: the
+        // successor's `prev` is set before we overwrite it.
+        let next = Code(self.next.xchg(Code::NONE.0, Full));
+        (next != Code::NONE).then_some(next)
+    }
+
+    /// Whether the head's place was given to us.
+    #[inline(always)]
+    fn is_granted(&self) -> bool {
         // ORDERING: Acquire pairs with the release in `hand_over`.
-        let granted = self.locked.load(Acquire) != 0;
-        if granted {
-            // INVARIANT: 1 and 3. Relaxed: the next grant can come only after we have joined again.
-            self.locked.store(0, Relaxed);
-        }
-        granted
+        self.locked.load(Acquire) != 0
     }
 
     /// Step A of leaving: takes ourselves out of the predecessor's `next`, so that it can neither
@@ -284,13 +291,13 @@ impl Node {
             // Relaxed: the exchange decides.
             if link.load(Relaxed) == me.0
                 // ORDERING: Full, before step B: the predecessor, which finds its `next` empty,
-                // waits for our step C or for the tail. Partner: the exchange in `take_next`.
+                // waits for our step C or for the tail. Partner: the exchange in `take_named`.
                 && link.cmpxchg(me.0, Code::NONE.0, Full).is_ok()
             {
                 return Some(prev);
             }
             // Only two things take us out of `prev.next`: its `unlock`, and then the grant comes;
-            if self.take_grant() {
+            if self.is_granted() {
                 return None;
             }
             cpu_relax();
