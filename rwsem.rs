@@ -43,8 +43,6 @@
 //!
 //! # Differences from C
 //!
-//! - The wake-up of readers counts and grants in two walks over the ring, where C moves them to
-//!   another list.
 //! - The policies change where spinning ends; [`C73`] does as C does.
 //! - Tracers hear of a release if it wakes; C also tells of a reader's that leaves others inside, by a
 //!   branch in its fast path.
@@ -570,11 +568,11 @@ impl<P: Policy> Wakes for RwSem<P> {
         if claimed != 0 && !self.claim_read(ring) {
             return;
         }
-        let batch = ring.readers_to_grant(Readers::UpTo(MOST_WOKEN));
+        let batch = ring.take_readers(Readers::UpTo(MOST_WOKEN));
         // A reader phase begins, so no writer has to be forced to give way any more. The flags
         // change under the wait lock only: what is subtracted is there.
         let handoff = self.load().0 & HANDOFF;
-        let waiters = if batch.leaves_some { 0 } else { WAITERS };
+        let waiters = if ring.is_empty() { WAITERS } else { 0 };
         // INVARIANT: 1, 2 and 4.
         let bias = READER * i64::from(batch.readers) - claimed - handoff - waiters;
         if bias != 0 {
@@ -585,7 +583,7 @@ impl<P: Policy> Wakes for RwSem<P> {
             P::EVENTS.inc(Event::HandoffGranted);
         }
         P::EVENTS.add(Event::WakeReader, batch.readers);
-        ring.grant_readers(batch.readers, wakes);
+        ring.grant(batch, wakes);
     }
 }
 

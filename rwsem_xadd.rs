@@ -667,7 +667,7 @@ impl<P: Policy> Wakes for RwSem<P> {
             P::EVENTS.inc(Event::WakeAborted);
             return;
         }
-        let batch = match ring.first().map(Waiter::kind) {
+        match ring.first().map(Waiter::kind) {
             None => return,
             Some(Kind::Writer) => {
                 if whom == Wake::Any {
@@ -676,14 +676,15 @@ impl<P: Policy> Wakes for RwSem<P> {
                 }
                 return;
             }
-            Some(Kind::Reader) => ring.readers_to_grant(Readers::BeforeFirstWriter),
-        };
+            Some(Kind::Reader) => {}
+        }
         // A writer may steal the lock up to here, unless we hold it. So one share goes in first.
         let claimed = if whom == Wake::ReadersBesideUs { 0 } else { 1 };
         if claimed != 0 && !self.claim_read() {
             return;
         }
-        let waiting = if batch.leaves_some { 0 } else { -WAITING_BIAS };
+        let batch = ring.take_readers(Readers::BeforeFirstWriter);
+        let waiting = if ring.is_empty() { -WAITING_BIAS } else { 0 };
         // All shares are in the count before any reader can notice its grant and give it up.
         let bias = READ_BIAS * (i64::from(batch.readers) - claimed) + waiting;
         if bias != 0 {
@@ -691,7 +692,7 @@ impl<P: Policy> Wakes for RwSem<P> {
             self.add(bias, Relaxed);
         }
         P::EVENTS.add(Event::WakeReader, batch.readers);
-        ring.grant_readers(batch.readers, wakes);
+        ring.grant(batch, wakes);
     }
 }
 

@@ -16,8 +16,8 @@
 //!
 //! 1. Ring and links are touched under the wait lock only; `first` alone may be read without, as
 //!    a hint.
-//! 2. A waiter in the ring is alive: its task leaves the frame that holds it only when it was
-//!    granted or has taken it out under the wait lock.
+//! 2. A waiter in the ring, or taken out of it to be granted, is alive: its task leaves the frame
+//!    that holds it only when it was granted or has taken it out itself, under the wait lock.
 //! 3. A grant is the last access to its waiter: its frame may be gone right after.
 
 use crate::{
@@ -150,12 +150,13 @@ pub(crate) enum Readers {
     UpTo(u32),
 }
 
-/// Readers to be granted the lock.
+/// Readers that were taken out of the ring to be granted the lock.
+#[must_use = "who is in no ring sleeps until it is granted the lock"]
 pub(crate) struct Batch {
     /// How many.
     pub(crate) readers: u32,
-    /// Whether anybody is left in the ring then.
-    pub(crate) leaves_some: bool,
+    /// The first of them. So many are linked by their `next`.
+    first: *const Waiter,
 }
 
 /// A task in the ring, on a cache line of its own: who walks the ring fetches one line a waiter. The
@@ -208,7 +209,7 @@ impl Waiter {
     }
 
     fn is_granted(&self) -> bool {
-        // ORDERING: Acquire pairs with the release in `WaitGuard::grant_readers`: what was done
+        // ORDERING: Acquire pairs with the release in `WaitGuard::grant`: what was done
         // under the lock before the grant is seen after it.
         self.granted.load(Acquire) != 0
     }
@@ -455,53 +456,58 @@ impl<I: Interrupts> WaitGuard<'_, I> {
         }
     }
 
-    /// Which readers would be granted the lock now.
-    pub(crate) fn readers_to_grant(&self, which: Readers) -> Batch {
+    /// Takes the readers out of the ring that are to be granted the lock now.
+    ///
+    /// Taking one out writes to the next before that is looked at: its line, which the grant is going
+    /// to write, comes over once and not twice.
+    pub(crate) fn take_readers(&mut self, which: Readers) -> Batch {
         let mut batch = Batch {
             readers: 0,
-            leaves_some: false,
+            first: ptr::null(),
         };
-        let Some(first) = self.first() else {
+        let Some(first) = self.first().map(ptr::from_ref) else {
             return batch;
         };
-        let mut waiter = first;
+        let mut taken = ptr::null::<Waiter>();
+        let mut next = first;
+        // SAFETY: Under the wait lock (invariant 1).
+        let last = unsafe { (*first).prev.get() };
         loop {
+            // SAFETY: In the ring (invariant 2).
+            let waiter = unsafe { &*next };
+            // SAFETY: Under the wait lock (invariant 1).
+            next = unsafe { waiter.next.get() };
             match (waiter.kind, which) {
-                (Kind::Reader, Readers::UpTo(most)) if batch.readers == most => {
-                    batch.leaves_some = true;
-                    return batch;
+                (Kind::Reader, Readers::UpTo(most)) if batch.readers == most => return batch,
+                (Kind::Reader, _) => {
+                    self.remove(waiter);
+                    if taken.is_null() {
+                        batch.first = waiter;
+                    } else {
+                        // SAFETY: Taken above and not granted yet: alive. As above.
+                        unsafe { (*taken).next.set(waiter) };
+                    }
+                    taken = waiter;
+                    batch.readers = batch.readers.wrapping_add(1);
                 }
-                (Kind::Reader, _) => batch.readers = batch.readers.wrapping_add(1),
-                (Kind::Writer, Readers::UpTo(_)) => batch.leaves_some = true,
-                (Kind::Writer, Readers::BeforeFirstWriter) => {
-                    batch.leaves_some = true;
-                    return batch;
-                }
+                (Kind::Writer, Readers::UpTo(_)) => {}
+                (Kind::Writer, Readers::BeforeFirstWriter) => return batch,
             }
-            // SAFETY: Under the wait lock (invariant 1), links point into the ring (invariant 2).
-            waiter = unsafe { &*waiter.next.get() };
-            if ptr::eq(waiter, first) {
+            if ptr::eq(waiter, last) {
                 return batch;
             }
         }
     }
 
-    /// Grants the lock to the first `readers` readers in the ring, whose shares are in the count
-    /// already, and collects whom to wake.
-    pub(crate) fn grant_readers(&mut self, readers: u32, wakes: &mut WakeQ) {
-        let mut next = self.first().map_or(ptr::null(), ptr::from_ref);
-        let mut left = readers;
-        while left != 0 && !next.is_null() {
-            // SAFETY: In the ring, hence alive (invariant 2) until its grant below; and under the
-            // wait lock (invariant 1).
+    /// Grants the lock to the readers of `batch`, whose shares are in the count already, and collects
+    /// whom to wake.
+    pub(crate) fn grant(&mut self, batch: Batch, wakes: &mut WakeQ) {
+        let mut next = batch.first;
+        for _ in 0..batch.readers {
+            // SAFETY: Taken out of the ring and not granted yet: alive until its grant below.
             let waiter = unsafe { &*next };
-            // SAFETY: As above.
+            // SAFETY: Under the wait lock (invariant 1).
             next = unsafe { waiter.next.get() };
-            if waiter.kind == Kind::Writer {
-                continue;
-            }
-            left = left.wrapping_sub(1);
-            self.remove(waiter);
             // SAFETY: The task sleeps in the slow path: alive. The reference keeps it so after the
             // grant, when it may return from there and exit.
             let task = unsafe { waiter.task.get() };

@@ -53,7 +53,7 @@ NOT = re.compile(
 
 # A statement that comes before its turn: readers are told that they have the lock, and may give it up,
 # before their shares are in the count.
-EARLY = {"ring.grant_readers(batch.readers, wakes);": "if bias != 0 {"}
+EARLY = {"ring.grant(batch, wakes);": "if bias != 0 {"}
 
 
 @dataclasses.dataclass
