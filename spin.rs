@@ -223,7 +223,7 @@ impl Endurance {
             _ => 0,
         };
         Self {
-            turns: 0,
+            turns: 1,
             count,
             until,
         }
@@ -231,8 +231,8 @@ impl Endurance {
 
     /// Another turn with readers: whether to go on.
     fn bear(&mut self, patience: Patience, count: i64) -> bool {
-        /// Reading the clock at each turn would cost more than the turn.
-        const TURNS_PER_CLOCK: u32 = 16;
+        /// Reading the clock at each turn would cost more than the turn. C has 16, which take as long.
+        const TURNS_PER_CLOCK: u32 = 24;
         self.turns = self.turns.wrapping_add(1);
         match patience {
             Patience::Unbounded => true,
@@ -244,7 +244,7 @@ impl Endurance {
                 }
                 self.turns <= most
             }
-            Patience::Time => self.turns % TURNS_PER_CLOCK != 0 || clock::sched_ns() <= self.until,
+            Patience::Time => self.turns % TURNS_PER_CLOCK != 1 || clock::sched_ns() <= self.until,
         }
     }
 }
@@ -358,13 +358,14 @@ fn spin_as_head<L: Spinnable>(
             Try::Held(count) => count,
         };
         match L::readers(owner, count) {
-            Some(readers) => {
-                let endurance =
-                    endurance.get_or_insert_with(|| Endurance::new(L::PATIENCE, count, readers));
-                if !endurance.bear(L::PATIENCE, count) {
-                    return Spun::Exhausted;
+            Some(readers) => match &mut endurance {
+                None => endurance = Some(Endurance::new(L::PATIENCE, count, readers)),
+                Some(endurance) => {
+                    if !endurance.bear(L::PATIENCE, count) {
+                        return Spun::Exhausted;
+                    }
                 }
-            }
+            },
             // A new phase of readers gets new patience.
             None if L::FOLLOW => endurance = None,
             None => {}
@@ -471,9 +472,8 @@ mod tests {
     /// How many turns are borne when the count is what `count` says at each.
     fn borne(patience: Patience, most: u32, count: impl Fn(u32) -> i64) -> u32 {
         let mut endurance = Endurance::new(patience, count(0), 1);
-        (0..most)
-            .take_while(|&turn| endurance.bear(patience, count(turn)))
-            .count() as u32
+        let more = (1..most).take_while(|&turn| endurance.bear(patience, count(turn)));
+        1 + more.count() as u32
     }
 
     #[test]
