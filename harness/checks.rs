@@ -8,8 +8,10 @@
 //!
 //! All accesses are relaxed loads and stores, never read-modify-write: under a lock that works they
 //! are as good as plain ones, and without one they lose and mix up values as plain ones would.
-//! Relaxed suffices, since it is for the lock under test to order them.
+//! Relaxed suffices, since it is for the lock under test to order them. The data race detector is told of
+//! them as plain ones.
 
+use crate::kapi::kcsan;
 use core::ops::AddAssign;
 use kernel::{
     prelude::*,
@@ -68,6 +70,7 @@ impl Payload {
     /// A reader's section with `inside` in its middle.
     #[inline(always)]
     pub(super) fn read(&self, faults: &mut Faults, inside: impl FnOnce()) {
+        kcsan::reads(self);
         let before = self.writer.load(Relaxed);
         let first = self.first.load(Relaxed);
         inside();
@@ -80,6 +83,7 @@ impl Payload {
     /// The section of writer `me`, not 0, with `inside` in its middle.
     #[inline(always)]
     pub(super) fn write(&self, me: u32, faults: &mut Faults, inside: impl FnOnce()) {
+        kcsan::writes(self);
         let before = self.writer.load(Relaxed);
         self.writer.store(me, Relaxed);
         let first = self.first.load(Relaxed);
