@@ -51,10 +51,6 @@ NOT = re.compile(
     r"|EVENTS|assert|annotate::|might_sleep|\bdep(_map)?\b|on_sleep|report\(\)"
 )
 
-# A statement that comes before its turn: readers are told that they have the lock, and may give it up,
-# before their shares are in the count.
-EARLY = {"ring.grant(batch, wakes);": "if bias != 0 {"}
-
 
 @dataclasses.dataclass
 class Mutant:
@@ -123,13 +119,6 @@ class Mutants:
                 self.add(file, number, function, text, "left out")
                 guard = f"if !::kernel::model::is_mutant({len(self.all)})"
                 lines[number] = f"{found[1]}{guard} {{ {found[2]} }}"
-            if text.strip() in EARLY:
-                before = EARLY[text.strip()]
-                self.add(file, number, function, text, f"before {before}")
-                number_of_it = len(self.all)
-                place = max(n for n in range(number) if original[n].strip() == before)
-                lines[place] = f"if ::kernel::model::is_mutant({number_of_it}) {{ {text.strip()} }} {lines[place]}"
-                lines[number] = f"if !::kernel::model::is_mutant({number_of_it}) {{ {lines[number]} }}"
             if text.strip():
                 previous = text
         self.lines[file] = lines
