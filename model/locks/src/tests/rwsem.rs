@@ -347,8 +347,7 @@ fn granted_together<L: Subject>(name: &str) {
     explore(name, || {
         task::begin(&[QUIET, SLEEPS, SLEEPS]);
         let shared = Arc::new(Guarded::<L>::new());
-        // SAFETY: Given up below.
-        unsafe { shared.lock.down_write() };
+        shared.lock.down_write();
         let readers = [1, 2].map(|number| {
             let shared = Arc::clone(&shared);
             task::start(number, move || {
