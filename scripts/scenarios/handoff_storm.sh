@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh disable=SC2034,SC2154 # variables of scripts/bench and scripts/guest-bench
 
-about="short holds of four times as many tasks as CPUs beside a long one, so that every sleeper asks for a handoff"
+about="short holds of twice as many tasks as CPUs beside a long one, so that every sleeper asks for a handoff"
 locks=rwsem_c,rwsem.c73,rwsem.handoff_stop,rwsem.handoff_stop_full,rwsem
 kernel=full
-threads=16
-cpus=4
+threads=32
+cpus=16
 rounds=8
 
 cells() {

@@ -57,7 +57,7 @@ LOCKS_THERE = {"harness": re.compile(r"9ref_storm(.*E)?4(pair|hold)"), "kapi": r
 
 # Text that spins: in C, as far as it has functions of its own, and in the module, by parts of mangled names.
 SPINS_OF_C = "osq_lock osq_unlock osq_wait_next rwsem_spin_on_owner".split()
-SPINS = re.compile(r"3osq3Osq|klocks_main4spin|14spin_for_write|14wait_for_owner")
+SPINS = re.compile(r"klocks_main3osq|klocks_main4spin|14spin_for_write|14wait_for_owner")
 
 # C's function pairs whose length is checked against the disassembly.
 SELF_TEST = {

@@ -213,6 +213,15 @@ class Guests(unittest.TestCase):
 
 
 class Parts(unittest.TestCase):
+    def test_what_spins(self):
+        for name, spins in (
+            ("_RNvMs_NtCsgAbC_11klocks_main3osqNtB4_3Osq4wait", True),
+            ("_RINvNtCsgAbC_11klocks_main4spin13spin_on_ownerINtNtB4_5rwsem5RwSemNtBV_3C73EEB4_", True),
+            ("_RNvMs1_NtCsgAbC_11klocks_main5rwsemINtB5_5RwSemNtB5_3C73E14spin_for_writeB7_", True),
+            ("_RNvMs1_NtCsgAbC_11klocks_main5rwsemINtB5_5RwSemNtB5_3C73E14read_lock_slowB7_", False),
+        ):
+            self.assertEqual(bool(report.SPINS.search(name)), spins, name)
+
     def test_regions_of_the_module(self):
         names = {
             LOCK: "lock",
