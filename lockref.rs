@@ -750,7 +750,10 @@ mod tests {
             Arc, //
         },
         time::{
-            delay::udelay,
+            delay::{
+                fsleep,
+                udelay, //
+            },
             Delta, //
         }, //
     };
@@ -1161,6 +1164,8 @@ mod tests {
         actor: Player<P>,
         /// Takes the lock and gives it up again, and comes before the actor.
         waiter: Option<Player<P>>,
+        /// Where these two are.
+        cpus: [Option<u32>; 2],
         rounds: u32,
     }
 
@@ -1181,14 +1186,15 @@ mod tests {
                 GFP_KERNEL,
             )?;
             let here = preempt::disable().cpu();
-            let mut cpus = machine::online_cpus().filter(|&cpu| cpu != here);
-            let actor = Actor::new(&scene, 2, op, cpus.next())?;
+            let mut others = machine::online_cpus().filter(|&cpu| cpu != here);
+            let cpus = [others.next(), others.next().filter(|_| queue)];
+            let actor = Actor::new(&scene, 2, op, cpus[0])?;
             let waiter = if queue {
                 let lock_and_unlock = |lockref: &LockRef<P>| {
                     drop(lockref.lock());
                     true
                 };
-                Some(Actor::new(&scene, 1, lock_and_unlock, cpus.next())?)
+                Some(Actor::new(&scene, 1, lock_and_unlock, cpus[1])?)
             } else {
                 None
             };
@@ -1199,25 +1205,31 @@ mod tests {
                 scene,
                 actor,
                 waiter,
+                cpus,
                 rounds: 0,
             })
         }
 
         /// Has the operation begin while the lock is held, with a count of `before`, and waited for
-        /// when there is a waiter. `None` when that did not come about: the holder may have been
-        /// moved to the CPU of another.
+        /// when there is a waiter. `None` when that cannot come about now: the holder was moved to the
+        /// CPU of another.
         ///
         /// # Errors
         ///
         /// `EIO` when the count changed under the holder.
         fn meet(&mut self, before: i32, at_once: bool) -> Result<Option<Outcome>> {
-            /// As long as a virtual CPU may not run.
-            const PATIENCE: u32 = 100_000;
+            /// Longer than a virtual CPU does not run on a busy host, in microseconds.
+            const PATIENCE: u32 = 10_000_000;
             let lockref = &self.scene.lockref;
             let (first, second) = (2 * self.rounds + 1, 2 * self.rounds + 2);
-            self.rounds += 1;
 
             let mut guard = lockref.lock();
+            if self.cpus.contains(&Some(preempt::disable().cpu())) {
+                drop(guard);
+                fsleep(Delta::from_millis(1));
+                return Ok(None);
+            }
+            self.rounds += 1;
             guard.set_count(before);
             self.scene.cue.store(first, Release);
             // In the lock's word a waiter is not to be seen where a virtual machine spins without a queue.
@@ -1226,7 +1238,7 @@ mod tests {
             let mut came = self.waiter.as_ref().is_none_or(waits);
             self.scene.cue.store(second, Release);
             came &= soon(PATIENCE, || self.actor.0.begun.load(Acquire) == second);
-            let wait = if at_once { 10 * PATIENCE } else { 100 };
+            let wait = if at_once { PATIENCE } else { 100 };
             let at_once = soon(wait, || self.actor.0.ended.load(Acquire) == second);
             let frozen = guard.count() == before;
             drop(guard);
@@ -1259,7 +1271,7 @@ mod tests {
                     done: after.is_some(),
                     word: word(after.unwrap_or(before), 0),
                 };
-                (0..20)
+                (0..1000)
                     .find_map(|_| self.meet(before, at_once).transpose())
                     .is_some_and(|outcome| outcome == Ok(expected))
             })
