@@ -67,6 +67,8 @@ const WRITER: i64 = 1 << 0;
 const WAITERS: i64 = 1 << 1;
 /// The lock is promised to the first of them.
 const HANDOFF: i64 = 1 << 2;
+/// No bits of anything.
+const RESERVED: i64 = (1 << READER_SHIFT) - (1 << 3);
 /// Where the number of readers starts.
 const READER_SHIFT: u32 = 8;
 /// A reader's share.
@@ -100,6 +102,11 @@ impl Count {
     #[inline(always)]
     fn has_overflow(self) -> bool {
         self.0 < 0
+    }
+
+    /// Invariants 1 and 2, and that reserved bits are 0, when tasks do or do not wait in the ring.
+    fn fits(self, queued: bool) -> bool {
+        self.has(WAITERS) == queued && (queued || !self.has_handoff()) && !self.has(RESERVED)
     }
 
     /// How many readers have the lock, or have left a share there that they are going to undo.
@@ -610,6 +617,10 @@ unsafe impl<P: Policy> Protocol for RwSem<P> {
         count.has_writer()
     }
 
+    fn agrees(count: Count, queued: bool) -> bool {
+        count.fits(queued)
+    }
+
     fn holders(count: Count, _queued: bool) -> Holders {
         Holders {
             writer: count.has_writer(),
@@ -711,6 +722,7 @@ mod tests {
     #[test]
     fn fields_do_not_overlap() {
         assert_eq!(WRITER | WAITERS | HANDOFF, 7);
+        assert_eq!(RESERVED, 0xf8);
         assert_eq!(READER, 1 << 8);
         assert_eq!(TAKEN & (WAITERS | HANDOFF), 0);
         assert_eq!(TAKEN, WRITER | !0xff);
@@ -768,6 +780,17 @@ mod tests {
                     }
                 }
             }
+        });
+        assert!(ok);
+    }
+
+    #[test]
+    fn word_fits_queue() {
+        let mut ok = true;
+        for_all_words(|count, _, _| {
+            ok &= count.fits(count.has(WAITERS)) && !count.fits(!count.has(WAITERS));
+            ok &= !Count(count.0 | HANDOFF).fits(false);
+            ok &= (3..READER_SHIFT).all(|bit| !Count(count.0 | 1 << bit).fits(count.has(WAITERS)));
         });
         assert!(ok);
     }

@@ -719,6 +719,11 @@ unsafe impl<P: Policy> Protocol for RwSem<P> {
         count.is_active() && count.is_contended()
     }
 
+    /// Shares of writers that are about to take them back look like waiters.
+    fn agrees(_count: Count, _queued: bool) -> bool {
+        true
+    }
+
     fn holders(count: Count, queued: bool) -> Holders {
         let waiting = if queued { WAITING_BIAS } else { 0 };
         let shares = Count(count.0.wrapping_sub(waiting));

@@ -296,6 +296,8 @@ pub(crate) struct Look {
     pub(crate) spinner: Option<u32>,
     /// Who sleeps.
     pub(crate) ring: Option<RingLook>,
+    /// The count fits those who sleep, if these are told.
+    pub(crate) agrees: bool,
 }
 
 /// Looks at `lock` with the wait lock held, under which ring, flags and grants change; without, when
@@ -312,6 +314,7 @@ pub(crate) fn look<L: Protocol>(lock: &L) -> Look {
         holders: L::holders(count, queued),
         owner: lock.owner.look(),
         spinner: lock.queue.osq().last_cpu(),
+        agrees: ring.is_none() || L::agrees(count, queued),
         ring,
     }
 }
@@ -446,6 +449,9 @@ pub unsafe trait Protocol: Deref<Target = Words<Self::Count>> + Send + Sync + Si
 
     /// What `count` says when tasks do or do not wait in the ring.
     fn holders(count: Self::Count, queued: bool) -> Holders;
+
+    /// Whether it can say that then, under the wait lock, as far as it tells of those who wait.
+    fn agrees(count: Self::Count, queued: bool) -> bool;
 
     /// Takes the lock for reading. `EINTR` when a signal that `sleep` allows comes first.
     #[doc(hidden)]

@@ -54,6 +54,8 @@ pub(super) struct Standing {
     pub(super) spinners: bool,
     /// It is promised to one who sleeps.
     pub(super) handoff: bool,
+    /// Its word fits those who sleep.
+    pub(super) agrees: bool,
 }
 
 impl Standing {
@@ -63,6 +65,7 @@ impl Standing {
         sleepers: 0,
         spinners: false,
         handoff: false,
+        agrees: true,
     };
 }
 
@@ -212,6 +215,7 @@ impl<L: Protocol> Inspect for L {
             sleepers: look.ring?.waiters,
             spinners: look.spinner.is_some(),
             handoff: look.holders.handoff,
+            agrees: look.agrees,
         })
     }
 }

@@ -119,6 +119,12 @@ impl LockType {
         self.family != "percpu_rwsem"
     }
 
+    /// Whether there is an end to how often others may pass who waits for it. The semaphore of 2014 has
+    /// no handoff.
+    pub(super) fn bounds_waits(&self) -> bool {
+        !self.name().starts_with("rwsem_xadd")
+    }
+
     /// A free lock of this type.
     ///
     /// # Errors

@@ -10,6 +10,16 @@
 //! no longer than the instant in which who gives it up goes: it has a waiter woken by then. One that is
 //! still in three samples in a row has lost a wake-up. Those whose writers sleep for other things than
 //! the lock are left to the watchdog.
+//!
+//! # The watchdog
+//!
+//! Who has waited for longer than the knob `watchdog_ms` is stuck. With a lock that may pass some over for as
+//! long as others come, only if nobody had it for that long.
+//!
+//! # What else is looked at
+//!
+//! Each sample also looks at the lock under its wait lock, if that is to be had: its word has to fit its
+//! queue.
 
 use super::{
     super::{
@@ -74,6 +84,8 @@ struct Still {
     acquired: u64,
     /// In how many it was still.
     samples: u32,
+    /// When a sample last found that it had been taken.
+    moved_at: u64,
 }
 
 impl<'a> Watch<'a> {
@@ -85,6 +97,7 @@ impl<'a> Watch<'a> {
         let still = Still {
             acquired: 0,
             samples: 0,
+            moved_at: clock::now_ns(),
         };
         Ok(Self {
             shared,
@@ -153,13 +166,13 @@ impl<'a> Watch<'a> {
         let faulty = self.shared.is_faulty();
         let lost = now.saturating_sub(self.sampled_at) >= SAMPLE_NS && {
             self.sampled_at = now;
-            self.sample()
+            self.sample(now)
         };
         faulty || lost || self.find_stuck(now, self.patience())
     }
 
-    /// Samples all locks; whether one has lost a wake-up.
-    fn sample(&mut self) -> bool {
+    /// Samples all locks; whether one has lost a wake-up or contradicts itself.
+    fn sample(&mut self, now: u64) -> bool {
         let mut lost = false;
         let shared = self.shared;
         for (place, arena) in shared.arenas.iter().enumerate() {
@@ -176,8 +189,20 @@ impl<'a> Watch<'a> {
                 Some(_) => 1,
                 None => 0,
             };
+            if acquired != still.acquired {
+                still.moved_at = now;
+            }
             still.acquired = acquired;
-            if still.samples == STILL_SAMPLES {
+            let samples = still.samples;
+            if arena.subject.standing().is_some_and(|now| !now.agrees) {
+                lost = true;
+                self.session.fail(fmt!(
+                    "{}: its word does not fit its queue",
+                    arena.kind.name()
+                ));
+                self.blame(arena);
+            }
+            if samples == STILL_SAMPLES {
                 lost = true;
                 let count = sleepers.unwrap_or(0);
                 self.session.fail(fmt!(
@@ -202,7 +227,11 @@ impl<'a> Watch<'a> {
             let Some(&(place, role)) = self.shared.posts.get(index) else {
                 continue;
             };
-            if let Some(arena) = self.shared.arenas.get(place) {
+            let mut arenas = self.shared.arenas.iter().zip(&self.stills);
+            if let Some((arena, still)) = arenas.nth(place) {
+                if !arena.kind.bounds_waits() && now.saturating_sub(still.moved_at) < limit {
+                    continue;
+                }
                 stuck = true;
                 self.session.fail(fmt!(
                     "{}: {} {index} is stuck, it has waited for {} ms",
