@@ -44,11 +44,13 @@ WEAKER = {"Full": ["Acquire", "Release", "Relaxed"], "Acquire": ["Relaxed"], "Re
 # As an argument; a barrier's kind is none.
 ORDERING = re.compile(r"(?<!barrier::)\b(Full|Acquire|Release)\)")
 
-# One call, on a line of its own, whose result nobody uses. What debuggers are told is no part of the model.
+# One call, on a line of its own, whose result nobody uses. What debuggers are told is no part of the model,
+# and what ends here ends with its scope otherwise.
 STATEMENT = re.compile(r"^(\s*)((?:unsafe \{ )?[\w(*][^!]*\)(?: \})?;)$")
 NOT = re.compile(
     r"^\s*(let|return|use|mod|break|pub|const|static|struct|type|fn|unsafe fn)\b"
     r"|EVENTS|assert|annotate::|might_sleep|\bdep(_map)?\b|on_sleep|report\(\)"
+    r"|check_held|\bdrop\((pin|ring|queue)\)|wakes\.wake_all\(\)"
 )
 
 
