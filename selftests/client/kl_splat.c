@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Does the one wrong thing that the parameter `fault` names, for lockdep or the
- * hung-task detector to report: see scripts/splats. Nothing stays deadlocked: where
+ * Does the one wrong thing that the parameter `fault` names, for lockdep, the
+ * hung-task detector or the locks' own checks to report: see scripts/splats. Nothing stays deadlocked: where
  * a task would wait for itself, a signal ends the wait.
  */
 #include <linux/completion.h>
@@ -81,26 +81,45 @@ static void abba_percpu(void)
 	mutex_unlock(&splat_mutex);
 }
 
-static int other(void *given_up)
+static int up_read_here(void *given_up)
 {
 	kl_up_read(&splat_rwsem);
 	complete(given_up);
 	return 0;
 }
 
-static void other_task(void)
+static int up_write_here(void *given_up)
+{
+	kl_up_write(&splat_rwsem);
+	complete(given_up);
+	return 0;
+}
+
+/* Has another task do `up`, which gives up what this one holds. */
+static void by_other(int (*up)(void *))
 {
 	DECLARE_COMPLETION_ONSTACK(given_up);
-	struct task_struct *task = kthread_create(other, &given_up, "kl_splat_other");
+	struct task_struct *task = kthread_create(up, &given_up, "kl_splat_other");
 
 	if (IS_ERR(task))
 		return;
-	kl_down_read(&splat_rwsem);
 	get_task_struct(task);
 	wake_up_process(task);
 	wait_for_completion(&given_up);
 	kthread_stop(task);
 	put_task_struct(task);
+}
+
+static void other_task(void)
+{
+	kl_down_read(&splat_rwsem);
+	by_other(up_read_here);
+}
+
+static void not_the_owner(void)
+{
+	kl_down_write(&splat_rwsem);
+	by_other(up_write_here);
 }
 
 static void asleep_in_atomic(void)
@@ -144,6 +163,7 @@ static const struct {
 	{ "abba", abba },
 	{ "abba_percpu", abba_percpu },
 	{ "other_task", other_task },
+	{ "not_the_owner", not_the_owner },
 	{ "asleep_in_atomic", asleep_in_atomic },
 	{ "hung", hung },
 };
