@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Does the one wrong thing that the parameter `fault` names, for lockdep, the
- * hung-task detector or the locks' own checks to report: see scripts/splats. Nothing stays deadlocked: where
- * a task would wait for itself, a signal ends the wait.
+ * hung-task detector or the locks' own checks to report: see scripts/splats.
+ * Nothing stays deadlocked: where a task would wait for itself, a signal ends the
+ * wait.
  */
 #include <linux/completion.h>
 #include <linux/kthread.h>
