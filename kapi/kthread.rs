@@ -5,6 +5,7 @@
 //! C headers: [`include/linux/kthread.h`](srctree/include/linux/kthread.h),
 //! [`include/linux/signal.h`](srctree/include/linux/signal.h).
 
+use super::machine::CpusStay;
 use core::ptr::NonNull;
 use kernel::{
     bindings,
@@ -151,12 +152,13 @@ impl<B: Body> Kthread<B> {
             && state != bindings::TASK_WAKING
     }
 
-    /// Lets the thread run on `cpus` only, as far as these are there.
+    /// Lets the thread run on `cpus` only, as far as these are there. The kernel lets a thread of its own
+    /// be moved to a CPU that is about to go and has been cleared of such threads: hence the guard.
     ///
     /// # Errors
     ///
     /// `EINVAL` when none of them runs.
-    pub(crate) fn move_to(&self, cpus: &Cpumask) -> Result {
+    pub(crate) fn move_to(&self, cpus: &Cpumask, _stay: &CpusStay) -> Result {
         // SAFETY: We hold a reference; the mask is valid and only read.
         to_result(unsafe { bindings::set_cpus_allowed_ptr(self.task.as_ptr(), cpus.as_raw()) })
     }

@@ -6,7 +6,8 @@ use super::shim;
 use kernel::{
     bindings,
     cpu::nr_cpu_ids,
-    prelude::*, //
+    prelude::*,
+    types::NotThreadSafe, //
 };
 
 /// Ticks a second (`CONFIG_HZ`).
@@ -57,6 +58,26 @@ pub(crate) fn set_cpu_online(cpu: u32, online: bool) -> Result {
     {
         let _ = (cpu, online);
         Err(EOPNOTSUPP)
+    }
+}
+
+/// CPUs neither come nor go while it is there.
+#[must_use = "CPUs may go at once when the guard is unused"]
+pub(crate) struct CpusStay(NotThreadSafe);
+
+impl CpusStay {
+    /// Waits until none is on its way. Sleeps.
+    pub(crate) fn new() -> Self {
+        // SAFETY: Process context; the caller may sleep. The guard stays with this task.
+        unsafe { bindings::cpus_read_lock() };
+        Self(NotThreadSafe)
+    }
+}
+
+impl Drop for CpusStay {
+    fn drop(&mut self) {
+        // SAFETY: Locked by `new`, by this task.
+        unsafe { bindings::cpus_read_unlock() };
     }
 }
 

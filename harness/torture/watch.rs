@@ -289,6 +289,7 @@ impl<'a> Watch<'a> {
             return;
         }
         self.shuffled_at = Jiffies::now();
+        let stay = machine::CpusStay::new();
         let count = machine::cpu_count();
         let idle = self.rng.up_to(count.saturating_sub(1)) as usize;
         let Ok(mut cpus) = CpumaskVar::new_zero(GFP_KERNEL) else {
@@ -306,8 +307,8 @@ impl<'a> Watch<'a> {
             return;
         }
         for thread in self.threads {
-            // Fails when these CPUs are gone by now; the next time is soon.
-            let _ = thread.move_to(&cpus);
+            // They are there; and without it this is but a turn less.
+            let _ = thread.move_to(&cpus, &stay);
         }
     }
 }
