@@ -306,13 +306,17 @@ pub struct RcuSync<F: Flavor> {
     _flavor: PhantomData<F>,
 }
 
+/// What lockdep calls the lock of those who wait for an entry. In a static, since lockdep compares the addresses of names, and a literal has one in each crate that
+/// initialises a lock.
+static PASSED_NAME: &CStr = c"rcu_sync";
+
 impl<F: Flavor> RcuSync<F> {
     /// An idle gate.
     pub fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             word: Atomic::new(Gp::IDLE.pack()),
             head: rcu::Head::new(),
-            passed <- Event::new(c"rcu_sync", static_lock_class!()),
+            passed <- Event::new(PASSED_NAME, static_lock_class!()),
             _flavor: PhantomData,
         })
     }

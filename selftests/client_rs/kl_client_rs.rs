@@ -24,6 +24,7 @@ impl kernel::Module for Client {
 #[kunit_tests(kl_client_rs)]
 mod tests {
     use super::*;
+    use core::mem::ManuallyDrop;
     use kernel::{
         sync::{
             atomic::{
@@ -191,9 +192,11 @@ mod tests {
     #[test]
     fn a_leaked_guard_keeps_the_lock() -> Result {
         let lock: Pin<KBox<RwSemaphore<u32>>> = lock(7)?;
-        core::mem::forget(lock.read());
+        let mut guard = ManuallyDrop::new(lock.read());
         assert!(lock.try_write().is_none());
         assert!(lock.try_read().is_some_and(|value| *value == 7));
+        // SAFETY: Once. A lock that is held must not be freed.
+        unsafe { ManuallyDrop::drop(&mut guard) };
         Ok(())
     }
 
