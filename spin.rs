@@ -431,6 +431,8 @@ mod tests {
     #[test]
     fn only_writers_are_looked_at() {
         let task = Task::current().addr();
+        assert_eq!(Owner::writer(Task::current()).raw(), task);
+        assert_eq!(NO_TASK.map(Owner::raw), [0, 1, 2, 3]);
         for word in NO_TASK {
             assert!(word.as_writer().is_none());
             // The same marks beside the address of a task, which may be gone.
