@@ -68,16 +68,22 @@ pub(crate) struct CpusStay(NotThreadSafe);
 impl CpusStay {
     /// Waits until none is on its way. Sleeps.
     pub(crate) fn new() -> Self {
+        #[cfg(CONFIG_HOTPLUG_CPU)]
         // SAFETY: Process context; the caller may sleep. The guard stays with this task.
-        unsafe { bindings::cpus_read_lock() };
+        unsafe {
+            bindings::cpus_read_lock()
+        };
         Self(NotThreadSafe)
     }
 }
 
 impl Drop for CpusStay {
     fn drop(&mut self) {
+        #[cfg(CONFIG_HOTPLUG_CPU)]
         // SAFETY: Locked by `new`, by this task.
-        unsafe { bindings::cpus_read_unlock() };
+        unsafe {
+            bindings::cpus_read_unlock()
+        };
     }
 }
 
