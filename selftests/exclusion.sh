@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# A mixed load on every lock for KLOCKS_SECONDS each (1 by default): readers and writers never overlap
+# A mixed load on every lock for KLOCKS_SECONDS each (0.5 by default): readers and writers never overlap
 # and no word is torn. For long runs: KLOCKS_SECONDS=60 ./exclusion.sh
 
 cd "$(dirname "$0")" || exit
 . ./lib.sh
 
-seconds=${KLOCKS_SECONDS:-1}
+seconds=${KLOCKS_SECONDS:-0.5}
 threads=$(nproc)
 [ "$threads" -gt 1 ] || threads=2
 

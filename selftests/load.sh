@@ -47,7 +47,7 @@ flat() {
 # slab FILE: objects in use, cache by cache: the least of several looks, as much is freed late. The records
 # of CONFIG_DEBUG_OBJECTS are kept for later use and grow with all that was ever freed.
 slab() {
-	for _ in 1 2 3 4 5; do
+	for _ in 1 2 3; do
 		sleep 0.3
 		echo 3 >/proc/sys/vm/drop_caches
 		for cache in /sys/kernel/slab/*/shrink; do
