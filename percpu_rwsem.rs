@@ -63,6 +63,7 @@ use crate::{
     kapi::{
         annotate::{
             self,
+            lock_name,
             DepMap,
             Mode,
             Taking, //
@@ -302,15 +303,11 @@ unsafe impl Send for Queue {}
 // SAFETY: As above.
 unsafe impl Sync for Queue {}
 
-/// What lockdep calls the lock of the queue. In a static, since lockdep compares the addresses of names, and a literal has one in each crate that
-/// initialises a lock.
-static QUEUE_NAME: &CStr = c"percpu_rwsem_queue";
-
 impl Queue {
     fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             // Of a class of its own: it is taken with the lock held.
-            lock <- RawSpinLock::new(QUEUE_NAME, static_lock_class!()),
+            lock <- RawSpinLock::new(lock_name!(c"percpu_rwsem_queue"), static_lock_class!()),
             first: LockCell::new(ptr::null()),
             last: LockCell::new(ptr::null()),
         })

@@ -47,6 +47,7 @@
 //! kind of reader it is ([`Flavor`]), as in the series; C takes any, since all are waited for alike.
 
 use crate::kapi::{
+    annotate::lock_name,
     rcu::{
         self,
         Reader, //
@@ -306,17 +307,13 @@ pub struct RcuSync<F: Flavor> {
     _flavor: PhantomData<F>,
 }
 
-/// What lockdep calls the lock of those who wait for an entry. In a static, since lockdep compares the addresses of names, and a literal has one in each crate that
-/// initialises a lock.
-static PASSED_NAME: &CStr = c"rcu_sync";
-
 impl<F: Flavor> RcuSync<F> {
     /// An idle gate.
     pub fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             word: Atomic::new(Gp::IDLE.pack()),
             head: rcu::Head::new(),
-            passed <- Event::new(PASSED_NAME, static_lock_class!()),
+            passed <- Event::new(lock_name!(c"rcu_sync"), static_lock_class!()),
             _flavor: PhantomData,
         })
     }

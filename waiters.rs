@@ -22,6 +22,7 @@
 
 use crate::{
     kapi::{
+        annotate::lock_name,
         cell::LockCell,
         clock::{
             Jiffies,
@@ -239,10 +240,6 @@ impl RingLook {
     pub(crate) const MOST: usize = 16;
 }
 
-/// What lockdep calls the lock of the ring. In a static, since lockdep compares the addresses of names, and a literal has one in each crate that
-/// initialises a lock.
-static WAIT_LOCK_NAME: &CStr = c"wait_lock";
-
 /// The spinners' queue and the sleepers' ring of one lock.
 #[pin_data]
 #[repr(C)]
@@ -263,7 +260,7 @@ impl WaitQueue {
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             osq: Osq::new(),
-            wait_lock <- RawSpinLock::new(WAIT_LOCK_NAME, static_lock_class!()),
+            wait_lock <- RawSpinLock::new(lock_name!(c"wait_lock"), static_lock_class!()),
             first: Atomic::new(ptr::null()),
         })
     }

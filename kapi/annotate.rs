@@ -20,6 +20,18 @@ use kernel::{
     sync::LockClassKey, //
 };
 
+/// What lockdep calls a lock whose class belongs to this module, whoever initialises it.
+///
+/// Lockdep compares the addresses of names. A literal has one in each crate in which the initialiser is
+/// instantiated, as its class has not; so this is kept in a static as that is.
+macro_rules! lock_name {
+    ($name:literal) => {{
+        static NAME: &::kernel::prelude::CStr = $name;
+        NAME
+    }};
+}
+pub(crate) use lock_name;
+
 /// How a lock is wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {

@@ -9,6 +9,14 @@ use kernel::{
     sync::LockClassKey, //
 };
 
+/// The name alone: there is no lockdep.
+macro_rules! lock_name {
+    ($name:literal) => {
+        $name
+    };
+}
+pub(crate) use lock_name;
+
 /// How a lock is wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
