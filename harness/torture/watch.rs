@@ -48,6 +48,7 @@ use crate::kapi::{
 use kernel::{
     cpu::CpuId,
     cpumask::CpumaskVar,
+    fmt,
     prelude::*,
     sync::atomic::Relaxed, //
 };
@@ -86,6 +87,24 @@ struct Still {
     samples: u32,
     /// When a sample last found that it had been taken.
     moved_at: u64,
+}
+
+impl Still {
+    /// Notes a sample: that it had been `acquired` so often, and whether it was `still` but for that. In
+    /// how many in a row it has been.
+    fn note(&mut self, now: u64, acquired: u64, still: bool) -> u32 {
+        let moved = acquired != self.acquired;
+        self.samples = match (still, moved) {
+            (false, _) => 0,
+            (true, true) => 1,
+            (true, false) => self.samples.wrapping_add(1),
+        };
+        if moved {
+            self.moved_at = now;
+        }
+        self.acquired = acquired;
+        self.samples
+    }
 }
 
 impl<'a> Watch<'a> {
@@ -184,32 +203,19 @@ impl<'a> Watch<'a> {
                 .iter()
                 .fold(0u64, |sum, desk| sum.wrapping_add(desk.acquired()));
             let sleepers = sleepers(shared, self.threads, arena);
-            still.samples = match sleepers {
-                Some(_) if acquired == still.acquired => still.samples.wrapping_add(1),
-                Some(_) => 1,
-                None => 0,
-            };
-            if acquired != still.acquired {
-                still.moved_at = now;
-            }
-            still.acquired = acquired;
-            let samples = still.samples;
-            if arena.subject.standing().is_some_and(|now| !now.agrees) {
+            let samples = still.note(now, acquired, sleepers.is_some());
+            let name = arena.kind.name();
+            if arena.subject.standing().is_some_and(|look| !look.agrees) {
                 lost = true;
-                self.session.fail(fmt!(
-                    "{}: its word does not fit its queue",
-                    arena.kind.name()
-                ));
-                self.blame(arena);
+                self.blame(arena, fmt!("{name}: its word does not fit its queue"));
             }
             if samples == STILL_SAMPLES {
                 lost = true;
                 let count = sleepers.unwrap_or(0);
-                self.session.fail(fmt!(
-                    "{} is free, and {count} workers sleep for it",
-                    arena.kind.name()
-                ));
-                self.blame(arena);
+                self.blame(
+                    arena,
+                    fmt!("{name} is free, and {count} workers sleep for it"),
+                );
             }
         }
         lost
@@ -227,26 +233,31 @@ impl<'a> Watch<'a> {
             let Some(&(place, role)) = self.shared.posts.get(index) else {
                 continue;
             };
-            let mut arenas = self.shared.arenas.iter().zip(&self.stills);
-            if let Some((arena, still)) = arenas.nth(place) {
-                if !arena.kind.bounds_waits() && now.saturating_sub(still.moved_at) < limit {
-                    continue;
-                }
-                stuck = true;
-                self.session.fail(fmt!(
+            let (Some(arena), Some(still)) =
+                (self.shared.arenas.get(place), self.stills.get(place))
+            else {
+                continue;
+            };
+            if !arena.kind.bounds_waits() && now.saturating_sub(still.moved_at) < limit {
+                continue;
+            }
+            stuck = true;
+            self.blame(
+                arena,
+                fmt!(
                     "{}: {} {index} is stuck, it has waited for {} ms",
                     arena.kind.name(),
                     role.name(),
                     waited / NS_PER_MS
-                ));
-                self.blame(arena);
-            }
+                ),
+            );
         }
         stuck
     }
 
-    /// Notes that something is wrong with a lock, and shows its words and its queue.
-    fn blame(&self, arena: &Arena) {
+    /// Says what is wrong with a lock, and at the first time shows its words and its queue.
+    fn blame(&self, arena: &Arena, what: fmt::Arguments<'_>) {
+        self.session.fail(what);
         if arena.has_failed() {
             return;
         }
