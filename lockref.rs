@@ -1171,6 +1171,7 @@ mod tests {
 
     impl<P: Policy> Drop for Cast<P> {
         fn drop(&mut self) {
+            // ORDERING: As in `Actor::run`.
             self.scene.cue.store(OVER, Release);
         }
     }
@@ -1231,6 +1232,8 @@ mod tests {
             }
             self.rounds += 1;
             guard.set_count(before);
+            // ORDERING: Here and below as in `Actor::run`: a cue releases what comes before it, `begun` and
+            // `ended` are acquired.
             self.scene.cue.store(first, Release);
             // In the lock's word a waiter is not to be seen where a virtual machine spins without a queue.
             let waits =

@@ -256,7 +256,7 @@ impl Osq {
             .or_else(|| self.take_next(me, node, Code::NONE));
         if let Some(next) = next {
             // INVARIANT: 3.
-            // ORDERING: Release pairs with the acquire in `take_grant`.
+            // ORDERING: Release pairs with the acquire in `is_granted`.
             next.node().locked.store(1, Release);
         }
     }

@@ -66,7 +66,7 @@ const ACTIVE_MASK: i64 = 0xffff_ffff;
 /// A reader's share.
 const READ_BIAS: i64 = 1;
 /// There once while the ring is not empty.
-const WAITING_BIAS: i64 = -(1 << 32);
+pub(crate) const WAITING_BIAS: i64 = -(1 << 32);
 /// A writer's share.
 const WRITE_BIAS: i64 = WAITING_BIAS + 1;
 

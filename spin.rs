@@ -231,7 +231,8 @@ impl Endurance {
 
     /// Another turn with readers: whether to go on.
     fn bear(&mut self, patience: Patience, count: i64) -> bool {
-        /// Reading the clock at each turn would cost more than the turn. C has 16, which take as long.
+        /// Reading the clock at each turn would cost more than the turn. C has 16, which take as long. The
+        /// first turn, number 1, has just read it.
         const TURNS_PER_CLOCK: u32 = 24;
         self.turns = self.turns.wrapping_add(1);
         match patience {

@@ -734,14 +734,13 @@ fn respun(lock: &LockType) -> u64 {
 /// An unlock that finds a spinner and someone else at the wait lock leaves waking to them. This is one
 /// task in all three roles; that someone waits, the count alone says.
 fn unlock_beside_spinner<P: rwsem_xadd::Policy>() -> Result<bool> {
-    const SOMEONE_WAITS: i64 = -(1 << 32);
     let lock = RwSem::<P>::new(c"klocks_case", static_lock_class!());
     let lock = KBox::pin_init(lock, GFP_KERNEL)?;
     let left = || P::EVENTS.read(Event::WakeTrylockFailed.index());
     let before = left();
     lock.down_write();
     // Relaxed, here and below: nobody else has the lock.
-    lock.count.fetch_add(SOMEONE_WAITS, Relaxed);
+    lock.count.fetch_add(rwsem_xadd::WAITING_BIAS, Relaxed);
     let pin = preempt::disable();
     let spins = lock.queue.osq().lock(&pin);
     let ring = lock.queue.try_lock_irqsave();
@@ -752,7 +751,7 @@ fn unlock_beside_spinner<P: rwsem_xadd::Policy>() -> Result<bool> {
         lock.queue.osq().unlock(&pin);
     }
     drop(pin);
-    lock.count.fetch_sub(SOMEONE_WAITS, Relaxed);
+    lock.count.fetch_sub(rwsem_xadd::WAITING_BIAS, Relaxed);
     Ok(spins && left() == before.wrapping_add(1) && !lock.is_locked())
 }
 
