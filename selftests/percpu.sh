@@ -16,7 +16,6 @@ rounds=${KLOCKS_ROUNDS:-30}
 writes=${KLOCKS_WRITES:-200}
 unloads=${KLOCKS_UNLOADS:-5}
 only=${KLOCKS_ONLY:-}
-suites=/sys/module/kunit/parameters/filter_glob
 
 # run_done KNOB=VALUE...
 run_done() {
@@ -120,12 +119,9 @@ interrupts() {
 	[ "$(value handed-over PercpuIrq)" -gt 1 ] && [ "$(value writes PercpuIrq)" -gt 0 ]
 }
 
-# Each unload comes with callbacks of the gates pending. The unit tests, which run at each load, need not.
+# Each unload comes with callbacks of the gates pending.
 unload_under_load() {
-	if [ -w $suites ]; then
-		echo none >$suites
-		trap 'echo "*" >$suites; finish' EXIT
-	fi
+	without_unit_tests
 	for _ in $(seq "$1"); do
 		set_knobs scenario=rwsem_mix lock=percpu_rwsem threads=2 ratio=10:1 load=1 ops=1000000 blocks=1 skew=0 pin=0 check=1 &&
 			put $bench/run start && sleep 0.05 && put $bench/stop 1 && unload && load || return 1

@@ -11,6 +11,15 @@ cd "$(dirname "$0")" || exit
 
 engine=$torture
 
+# wait_end SECONDS: until the last line of the results is there, which comes with the last worker.
+wait_end() {
+	for _ in $(seq $(($1 * 10))); do
+		! tail -n 1 $torture/results | grep -q '^klocks-torture:--- End of test: ' || return 0
+		sleep 0.1
+	done
+	return 1
+}
+
 # tortures KNOB=VALUE...: a run with these knobs succeeds. One that has failed may never end, with workers stuck
 # in a lock: a while is enough for its last lines.
 tortures() {
@@ -19,10 +28,7 @@ tortures() {
 		sleep 0.1
 	done
 	is_state "done" && return
-	for _ in $(seq 50); do
-		! tail -n 1 $torture/results | grep -q 'End of test' || break
-		sleep 0.1
-	done
+	wait_end 5
 	grep '^failure' $torture/results | sed 's/^/# /'
 	return 1
 }
@@ -51,11 +57,12 @@ verdicts() {
 	tail -n 1 $torture/results | grep -q "^klocks-torture:--- End of test: SUCCESS: locks=$(real_locks | wc -l) failed=0"
 }
 
+ended_in_failure() { tail -n 1 $torture/results | grep -q '^klocks-torture:--- End of test: FAILURE: '; }
+
 # shellcheck disable=SC2086 # words are wanted
 busted_is_found() {
 	set_knobs lock=lock_busted $some duration_ms=60000 && put $torture/run start && wait_state 5 failed &&
-		grep -q '^lock_busted-torture:--- End of test: FAILURE: ' $torture/results &&
-		tail -n 1 $torture/results | grep -q '^klocks-torture:--- End of test: FAILURE: '
+		grep -q '^lock_busted-torture:--- End of test: FAILURE: ' $torture/results && ended_in_failure
 }
 
 # A lock that forgets to wake: the sampler sees it, the results show the lock, and the run keeps the module
@@ -65,14 +72,11 @@ lost_wake_up() {
 	set_knobs lock=lock_lossy $some stutter=50 duration_ms=60000 && put $torture/run start && wait_state 55 failed &&
 		grep -q '^failure: lock_lossy is free, and [0-9]* workers sleep for it' $torture/results &&
 		grep -q '^lock: lock_lossy' $torture/results || return 1
+	# with a verdict there it is about to end
 	if ! tail -n 1 $torture/results | grep -q 'End of test'; then
 		! rmmod klocks 2>/dev/null && ! put $torture/stop 1 || return 1
 	fi
-	for _ in $(seq 200); do
-		! tail -n 1 $torture/results | grep -q '^klocks-torture:--- End of test: FAILURE: ' || return 0
-		sleep 0.1
-	done
-	return 1
+	wait_end 20 && ended_in_failure
 }
 
 # A thread that nobody is going to wake sleeps in a way that counts as hung after a while: without CPUs that
