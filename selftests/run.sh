@@ -23,11 +23,11 @@ fi
 
 number=0
 failed=0
-# verdict STATUS NAME
+# verdict STATUS NAME [SECONDS]
 verdict() {
 	number=$((number + 1))
 	case $1 in
-	0) echo "ok $number $2" ;;
+	0) echo "ok $number $2${3:+ # $3 s}" ;;
 	4) echo "ok $number $2 # SKIP" ;;
 	143) echo "not ok $number $2 # TIMEOUT $timeout seconds" ;;
 	*) echo "not ok $number $2 # exit=$1" ;;
@@ -50,6 +50,7 @@ done
 
 work=$(mktemp -d)
 for program; do
+	began=$(date +%s)
 	{
 		# The whole group must go: a shell minds the signal only when its child, stuck in a write, is gone.
 		(sleep "$timeout" && kill -TERM "-$(cat "$work/group")") >/dev/null 2>&1 &
@@ -58,7 +59,7 @@ for program; do
 		echo $? >"$work/status"
 		kill $! 2>/dev/null
 	} | sed 's/^/  /'
-	verdict "$(cat "$work/status")" "$program"
+	verdict "$(cat "$work/status")" "$program" $(($(date +%s) - began))
 done
 rm -rf "$work"
 exit $failed
