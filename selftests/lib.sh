@@ -42,9 +42,9 @@ load() {
 
 # A run gives up its module reference when its last thread is joined, a moment after its state says so.
 unload() {
-	for _ in 1 2 3 4 5 6 7 8 9 10; do
+	for _ in $(seq 50); do
 		rmmod klocks 2>/dev/null && return
-		sleep 0.5
+		sleep 0.1
 	done
 	rmmod klocks
 }

@@ -7,11 +7,10 @@
 cd "$(dirname "$0")" || exit
 . ./lib.sh
 
+without_unit_tests
 if ! unload || ! load; then
 	skip "the module is in use"
 fi
-
-without_unit_tests
 
 # One lock of each family: the cycles are many. On a busy host no worker of a torture this short may get to
 # its lock, which is a failure by torture's rules and none here.
