@@ -735,7 +735,8 @@ mod tests {
             Placement, //
         },
         machine,
-        preempt, //
+        preempt,
+        task, //
     };
     use core::cell::Cell;
     use kernel::{
@@ -1133,6 +1134,7 @@ mod tests {
                     next += 2;
                 }
                 udelay(Delta::from_micros(5));
+                task::give_way();
             }
         }
     }
@@ -1254,6 +1256,7 @@ mod tests {
                     .is_some_and(|w| w.0.ended.load(Acquire) != first)
             {
                 udelay(Delta::from_micros(5));
+                task::give_way();
             }
             if !frozen {
                 return Err(EIO);

@@ -255,9 +255,7 @@ impl Part {
             // Relaxed: publishes nothing.
             while self.stay.load(Relaxed) {
                 cpu_relax();
-                if task::need_resched() {
-                    task::schedule();
-                }
+                task::give_way();
             }
         });
         drop(hold);

@@ -38,7 +38,8 @@ use crate::kapi::{
         Placement, //
     },
     machine,
-    rcu::Cookie, //
+    rcu::Cookie,
+    task, //
 };
 use kernel::{
     prelude::*,
@@ -229,6 +230,7 @@ impl Body for Bystander {
                 longest = longest.max(gap);
             }
             last = now;
+            task::give_way();
         }
         // Relaxed: read when the thread has been joined.
         self.watched.store(last.saturating_sub(began), Relaxed);

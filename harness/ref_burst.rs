@@ -33,7 +33,10 @@ use super::{
         Scenario, //
     }, //
 };
-use crate::kapi::clock;
+use crate::kapi::{
+    clock,
+    task, //
+};
 use core::ops::AddAssign;
 use kernel::{
     prelude::*,
@@ -190,6 +193,7 @@ impl<R: Counted> Burst<R> {
         // Relaxed: no data comes with either word of the stage.
         while self.stage.ready.load(Relaxed) < seat.threads().saturating_sub(1) && !seat.stopped() {
             pair(&self.object.refs);
+            task::give_way();
         }
         for _ in 0..each {
             let guard = self.object.refs.lock();
@@ -215,6 +219,7 @@ impl<R: Counted> Burst<R> {
         self.stage.ready.fetch_add(1, Relaxed);
         while !self.stage.over.load(Relaxed) && !seat.stopped() {
             *during += self.pace(GROUP, seat, &mut tally.ops);
+            task::give_way();
         }
         *after = self.pace(each, seat, &mut tally.ops);
         tally

@@ -184,3 +184,13 @@ pub(crate) fn schedule() {
     // SAFETY: Process context; no spinlock is held.
     unsafe { bindings::schedule() };
 }
+
+/// Lets another run on this CPU if one should: a step of each loop that goes on until someone else has done
+/// something. Preemption does the same, but not in User-mode Linux, where interrupts do not preempt
+/// the kernel.
+#[inline(always)]
+pub(crate) fn give_way() {
+    if need_resched() {
+        schedule();
+    }
+}
