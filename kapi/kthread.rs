@@ -288,8 +288,12 @@ mod tests {
         assert!(matches!(bodies_run(false), Ok(0)));
     }
 
-    /// Sleeps until a signal comes, and says so.
-    struct Sleeper(Atomic<bool>);
+    /// Sleeps until a signal comes, and forgets all that have come when no more will.
+    struct Sleeper {
+        over: Atomic<bool>,
+        no_more: Atomic<bool>,
+        forgot: Atomic<bool>,
+    }
 
     impl Body for Sleeper {
         fn run(&self) {
@@ -302,21 +306,35 @@ mod tests {
                 task::schedule();
             }
             task::set_running();
+            // Relaxed, here and below: nothing comes with these words.
+            self.over.store(true, Relaxed);
+            while !self.no_more.load(Relaxed) {
+                fsleep(Delta::from_millis(1));
+            }
             flush_signals();
-            self.0.store(!Sleep::Killable.signal_pending(), Relaxed);
+            self.forgot
+                .store(!Sleep::Killable.signal_pending(), Relaxed);
         }
     }
 
     #[test]
     fn kill_ends_a_killable_wait() -> Result {
-        let sleeper = Arc::new(Sleeper(Atomic::new(false)), GFP_KERNEL)?;
+        let sleeper = Sleeper {
+            over: Atomic::new(false),
+            no_more: Atomic::new(false),
+            forgot: Atomic::new(false),
+        };
+        let sleeper = Arc::new(sleeper, GFP_KERNEL)?;
         let thread = Kthread::create(c"klocks_test", 0, Placement::default(), sleeper.clone())?;
         thread.wake();
         // Again and again: one that comes before the thread allows it is lost.
-        while !sleeper.0.load(Relaxed) {
+        while !sleeper.over.load(Relaxed) {
             thread.signal(Signal::Kill);
             fsleep(Delta::from_millis(1));
         }
+        sleeper.no_more.store(true, Relaxed);
+        drop(thread);
+        assert!(sleeper.forgot.load(Relaxed));
         Ok(())
     }
 }
