@@ -641,8 +641,12 @@ fn requeue(stage: &Arc<Stage>, lock: &LockType) -> Result<Found> {
         let as_wanted = Some(pin.cpu()) != there && looked();
         drop(pin);
         let Some(again) = again.filter(|_| as_wanted) else {
-            // It was faster, for once, or too slow.
-            continue;
+            // It was faster, for once, or too slow. The next attempt is for others, who find nobody in the queue.
+            second.may_leave();
+            match first.leaves().and_then(|()| second.leaves()) {
+                Ok(()) => continue,
+                stuck => return Ok(stuck),
+            }
         };
         // When we sleep we are not worth spinning for.
         let settled = eventually(|| first.waits() && second.waits());
