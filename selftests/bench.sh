@@ -41,12 +41,12 @@ header_complete() {
 
 small_run() {
 	set_knobs scenario=rwsem_mix "lock=$1" threads=$threads ratio=10:1 load=1 think=0 skew=0 pin=0 check=1 \
-		ops=$ops blocks=$blocks seed=1 && put $bench/run 1 && is_state "done" && lines_add_up "$1"
+		ops=$ops blocks=$blocks seed=1 && run_ends && lines_add_up "$1"
 }
 
 # All locks in one run: each has its lines, and the order of each round is a permutation of them.
 all_in_one_run() {
-	set_knobs "lock=$(real_locks | paste -s -d , -)" && put $bench/run 1 && is_state "done" || return 1
+	set_knobs "lock=$(real_locks | paste -s -d , -)" && run_ends || return 1
 	for lock in $(real_locks); do
 		[ "$(grep -c "/lock=$lock/" $bench/results)" = $((blocks + 1)) ] || return 1
 	done

@@ -63,7 +63,7 @@ run_stages() {
 	seed=$1
 	shift
 	list=$(for stage in "$@"; do lock_of "$stage"; done | paste -s -d , -)
-	set_knobs "lock=$list" "seed=$seed" && put $bench/run 1 && is_state "done"
+	set_knobs "lock=$list" "seed=$seed" && run_ends
 }
 
 # Twice as many threads as CPUs, so that owners lose theirs and spinners are to give way.

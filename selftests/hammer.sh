@@ -69,7 +69,7 @@ hammered() {
 works_again() {
 	unload && load || return 1
 	engine=$bench
-	set_knobs lock=mutex ops=10 blocks=1 && put $bench/run 1 && is_state "done"
+	set_knobs lock=mutex ops=10 blocks=1 && run_ends
 	benched=$?
 	engine=$torture
 	[ $benched = 0 ] && set_knobs lock=rwsem,mutex duration_ms=200 && put $torture/run 1 && is_state "done"

@@ -114,8 +114,8 @@ bad_commands() {
 # Roles are split exactly or not at all: no thread is rounded off.
 uneven_roles() {
 	set_knobs scenario=rwsem_mix lock=mutex ratio=1:1 roles=split threads=3 ops=10 blocks=1 &&
-		fails_with "$EINVAL" $bench/run 1 && set_knobs roles=mixed && put $bench/run 1 && is_state "done" &&
-		set_knobs roles=split threads=4 && put $bench/run 1 && is_state "done" &&
+		fails_with "$EINVAL" $bench/run 1 && set_knobs roles=mixed && run_ends &&
+		set_knobs roles=split threads=4 && run_ends &&
 		grep -q '^roles: split$' $bench/results
 }
 

@@ -120,6 +120,40 @@ wait_state() {
 	is_state "$@"
 }
 
+why_failed() {
+	grep '^failure' $bench/results | sed 's/^/# /'
+	return 1
+}
+
+# run_ends: the run of bench/ that has just been set up ends well.
+run_ends() {
+	put $bench/run 1 && is_state "done" && return
+	why_failed
+}
+
+# blocks_over N: so many blocks of the run are.
+blocks_over() {
+	get $bench/progress
+	[ "${got% *}" -ge "$1" ] || ! is_state running >/dev/null
+}
+
+# run_for SECONDS KNOB=VALUE...: as many blocks as fit in, or longer if it takes longer until the one to warm up and
+# one more are over. A virtual machine whose CPUs wait for each other hands spinlocks over slowly: no test waits
+# for a number of operations.
+run_for() {
+	duration=$1
+	shift
+	set_knobs "$@" blocks=10000 && put $bench/run start && sleep "$duration" || return 1
+	patience=600
+	until blocks_over 2 || [ $patience = 0 ]; do
+		sleep 0.1
+		patience=$((patience - 1))
+	done
+	put $bench/stop 1
+	is_state stopped "done" && return
+	why_failed
+}
+
 # fails_with REASON FILE BYTES: the write is refused for that reason.
 fails_with() {
 	if put "$2" "$3"; then

@@ -16,14 +16,14 @@ fi
 # its lock, which is a failure by torture's rules and none here.
 small_run() {
 	set_knobs scenario=rwsem_mix lock=rwsem_c,rwsem,rwsem_xadd,percpu_rwsem,lockref threads=2 ratio=1:1 load=1 think=0 skew=0 \
-		pin=0 check=1 ops=20 blocks=1 && put $bench/run 1 && is_state "done" && put $torture/lock rwsem,percpu_rwsem &&
+		pin=0 check=1 ops=20 blocks=1 && run_ends && put $torture/lock rwsem,percpu_rwsem &&
 		put $torture/duration_ms 50 && put $torture/run 1 && grep -qE "done|failed" $torture/state
 }
 
 # 20 blocks, each with a new lock, of every lock.
 many_blocks() {
 	set_knobs scenario=rwsem_mix "lock=$(real_locks | paste -s -d , -)" threads=2 ratio=1:1 load=1 think=0 skew=0 pin=0 \
-		check=1 ops=2 blocks=20 && put $bench/run 1 && is_state "done"
+		check=1 ops=2 blocks=20 && run_ends
 }
 
 cycles() {

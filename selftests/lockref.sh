@@ -35,37 +35,10 @@ sum() {
 		END { print n + 0 }' $bench/results
 }
 
-why_failed() {
-	grep '^failure' $bench/results | while read -r line; do ktap_print_msg "$line"; done
-	return 1
-}
-
-# run_ends: the run that has just been set up ends well.
-run_ends() {
-	put $bench/run 1 && is_state "done" && return
-	why_failed
-}
-
-# blocks_over N: so many blocks of the run are.
-blocks_over() {
-	get $bench/progress
-	[ "${got% *}" -ge "$1" ] || ! is_state running >/dev/null
-}
-
-# run_for_a_while KNOB=VALUE...: as many blocks as fit in. A virtual machine whose CPUs wait for each other
-# hands spinlocks over slowly: no test waits for a number of operations that C has to do.
+# run_for_a_while KNOB=VALUE...
 run_for_a_while() {
 	# shellcheck disable=SC2086 # words are wanted
-	set_knobs $common "$@" blocks=10000 && put $bench/run start && sleep "$seconds" || return 1
-	patience=600
-	# the one to warm up, and one
-	until blocks_over 2 || [ $patience = 0 ]; do
-		sleep 0.1
-		patience=$((patience - 1))
-	done
-	put $bench/stop 1
-	is_state stopped "done" && return
-	why_failed
+	run_for "$seconds" $common "$@"
 }
 
 torture() {

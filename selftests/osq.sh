@@ -26,7 +26,7 @@ sum() { eval "echo \$sum_$1"; }
 
 # Adds a run to the sums. A fault ends the test: another run may not show it.
 one_run() {
-	put $bench/run 1 && is_state "done" || return 1
+	run_ends || return 1
 	runs=$((runs + 1))
 	for key in x successes give_ups tail $ways; do
 		value=$(count "$key")

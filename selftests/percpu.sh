@@ -19,9 +19,7 @@ only=${KLOCKS_ONLY:-}
 
 # run_done KNOB=VALUE...
 run_done() {
-	set_knobs skew=0 pin=0 check=1 blocks=1 seed=1 load=1 think=0 gap=0 threads=2 ratio=1:1 "$@" && put $bench/run 1 && is_state "done" && return
-	grep '^failure' $bench/results | sed 's/^/# /'
-	return 1
+	set_knobs skew=0 pin=0 check=1 blocks=1 seed=1 load=1 think=0 gap=0 threads=2 ratio=1:1 "$@" && run_ends
 }
 
 # value UNIT LINE_PATTERN: the sum of what stands before UNIT in the lines of measured blocks.
@@ -48,16 +46,9 @@ at_most() {
 	[ "$3" -le "$1" ]
 }
 
-# run_for_seconds KNOB=VALUE...: short blocks, as many as fit in. A worker that is not woken is found by the
-# harness.
-run_for_seconds() {
-	set_knobs blocks=10000 seed=1 skew=0 "$@" && put $bench/run start && sleep "$seconds" || return 1
-	put $bench/stop 1
-	is_state stopped "done"
-}
-
+# A worker that is not woken is found by the harness.
 slow_mode() {
-	run_for_seconds scenario=percpu_slow "threads=$1" ops=1000 load=3 think=5 || return 1
+	run_for "$seconds" seed=1 skew=0 scenario=percpu_slow "threads=$1" ops=1000 load=3 think=5 || return 1
 	awk '/^BenchmarkPercpuSlow/ { n++; bad += $9 + $11 } END { print "# " n " blocks"; exit !n || bad }' $bench/results
 }
 
@@ -114,7 +105,7 @@ lives() {
 
 # The lock is given up in interrupts, between the counts of a task on the same CPU.
 interrupts() {
-	run_for_seconds scenario=percpu_irq ops=5000 || return 1
+	run_for "$seconds" seed=1 skew=0 scenario=percpu_irq ops=5000 || return 1
 	ktap_print_msg "$(value handed-over PercpuIrq) reads given up by the timer, $(value writes PercpuIrq) writes"
 	[ "$(value handed-over PercpuIrq)" -gt 1 ] && [ "$(value writes PercpuIrq)" -gt 0 ]
 }
