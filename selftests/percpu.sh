@@ -82,18 +82,21 @@ freeze() {
 	[ "$shared" -ge 10 ] && [ "$own" -ge 30 ] && [ "$shared" -lt "$own" ]
 }
 
+# A call has waited for a grace period when one has begun and ended meanwhile: that may also be while others had the
+# CPU. So the bounds have room, and are far below what a lock that waits where it need not would have.
+
 # Writes that follow each other faster than grace periods: the first waits, and who else comes after a pause
 # of the guest.
 close_writes() {
 	run_done scenario=percpu_toggle lock=percpu_rwsem "ops=$writes" "gap=$1" &&
-		at_most 3 "grace periods waited for in $(value ops PercpuToggle) writes" "$(value waits PercpuToggle)"
+		at_most $((writes / 10)) "grace periods waited for in $(value ops PercpuToggle) writes" "$(value waits PercpuToggle)"
 }
 
-# Writes that come alone wait for one each, in taking the lock, unless the guest is so slow that the gate is
+# Writes that come alone wait for one each, in taking the lock and not in giving it up, unless the guest is so slow that the gate is
 # not idle yet.
 lone_writes() {
-	run_done scenario=percpu_toggle lock=percpu_rwsem ops=5 gap=100 &&
-		at_most 5 "grace periods waited for in 5 writes" "$(value waits PercpuToggle)" &&
+	run_done scenario=percpu_toggle lock=percpu_rwsem ops=10 gap=100 &&
+		at_most 15 "grace periods waited for in 10 writes" "$(value waits PercpuToggle)" &&
 		[ "$(value waits PercpuToggle)" -ge 1 ]
 }
 
@@ -125,8 +128,8 @@ exclude|slow path: the same with excluders|slow_mode 9
 gate|gate: keeps its word about grace periods|gate_is_honest 2 1
 gate|gate: the same with three who enter|gate_is_honest 4 0
 write|warm writes need no grace periods|warm_writes
-write|writes back to back wait for three at most|close_writes 0
-write|writes at 1 ms wait for three at most|close_writes 1
+write|writes back to back hardly ever wait|close_writes 0
+write|writes at 1 ms hardly ever wait|close_writes 1
 write|writes at 100 ms wait for one each|lone_writes
 write|percpu_rwsem.sync: two grace periods a write|cold_writes_pay sync grace-periods 40
 write|percpu_rwsem.expedited: two expedited ones|cold_writes_pay expedited expedited 40
