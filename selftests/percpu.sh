@@ -92,8 +92,8 @@ close_writes() {
 		at_most $((writes / 10)) "grace periods waited for in $(value ops PercpuToggle) writes" "$(value waits PercpuToggle)"
 }
 
-# Writes that come alone wait for one each, in taking the lock and not in giving it up, unless the guest is so slow that the gate is
-# not idle yet.
+# Writes that come alone wait for one each, in taking the lock and not in giving it up, unless the guest is so
+# slow that the gate is not idle yet.
 lone_writes() {
 	run_done scenario=percpu_toggle lock=percpu_rwsem ops=10 gap=100 &&
 		at_most 15 "grace periods waited for in 10 writes" "$(value waits PercpuToggle)" &&
