@@ -10,6 +10,8 @@ cd "$(dirname "$0")" || exit
 seconds=${KLOCKS_SECONDS:-0.5}
 threads=$(nproc)
 [ "$threads" -gt 1 ] || threads=2
+# More that spin, where a host has fewer CPUs, take minutes for a block.
+[ "$threads" -le 16 ] || threads=16
 
 # Short blocks: each finished one has its line.
 holds() {
