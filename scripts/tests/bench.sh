@@ -74,6 +74,16 @@ scenarios() {
 	done
 }
 
+# The guest's clock with these times of /proc/uptime, in its shell. A number with a leading zero is octal there.
+clock() {
+	local code up
+	code=$(sed -n '/^now() {/,/^}/p' "$root/scripts/guest-bench")
+	for up in 0.08 0.98 1.00 12.09 133.45; do
+		busybox sh -c "${code/read -r up _ <\/proc\/uptime/up=$up}; now"
+	done >"$work/clock"
+	[ "$(paste -s -d ' ' "$work/clock")" = "8 98 100 1209 13345" ]
+}
+
 unknown_lock() { ends_with 2 "there is no lock 'none'" --threads 1 --lock mutex,none; }
 
 broken_lock() {
@@ -81,9 +91,10 @@ broken_lock() {
 }
 
 ktap_print_header
-ktap_set_plan 4
+ktap_set_plan 5
 ktap_test_result "bad options are refused" bad_options
 ktap_test_result "every scenario has cells and a form" scenarios
+ktap_test_result "the guest's clock reads all times" clock
 ktap_test_result "an unknown lock is refused" unknown_lock
 ktap_test_result "a broken lock is named, and nothing else shown" broken_lock
 ktap_finished
