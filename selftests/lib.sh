@@ -40,13 +40,20 @@ load() {
 	fi
 }
 
-# A run gives up its module reference when its last thread is joined, a moment after its state says so.
-unload() {
-	for _ in $(seq 50); do
-		rmmod klocks 2>/dev/null && return
+# eventually LOOKS COMMAND...: succeeds in one of so many looks, a tenth of a second apart.
+eventually() {
+	looks=$1
+	shift
+	until "$@"; do
+		looks=$((looks - 1))
+		[ "$looks" -gt 0 ] || return 1
 		sleep 0.1
 	done
-	rmmod klocks
+}
+
+# A run gives up its module reference when its last thread is joined, a moment after its state says so.
+unload() {
+	eventually 50 rmmod klocks 2>/dev/null || rmmod klocks
 }
 
 [ "$(id -u)" = 0 ] || skip "needs root"
@@ -110,14 +117,9 @@ is_state() {
 
 # wait_state SECONDS STATE...: until the state is one of these.
 wait_state() {
-	patience=$(($1 * 10))
+	patience=$1
 	shift
-	while ! is_state "$@" >/dev/null; do
-		patience=$((patience - 1))
-		[ $patience -gt 0 ] || break
-		sleep 0.1
-	done
-	is_state "$@"
+	eventually $((patience * 10)) is_state "$@" >/dev/null || is_state "$@"
 }
 
 why_failed() {
@@ -144,11 +146,7 @@ run_for() {
 	duration=$1
 	shift
 	set_knobs "$@" blocks=10000 && put $bench/run start && sleep "$duration" || return 1
-	patience=600
-	until blocks_over 2 || [ $patience = 0 ]; do
-		sleep 0.1
-		patience=$((patience - 1))
-	done
+	eventually 600 blocks_over 2
 	put $bench/stop 1
 	is_state stopped "done" && return
 	why_failed

@@ -11,14 +11,8 @@ cd "$(dirname "$0")" || exit
 
 engine=$torture
 
-# wait_end SECONDS: until the last line of the results is there, which comes with the last worker.
-wait_end() {
-	for _ in $(seq $(($1 * 10))); do
-		! tail -n 1 $torture/results | grep -q '^klocks-torture:--- End of test: ' || return 0
-		sleep 0.1
-	done
-	return 1
-}
+# has_ended [VERDICT]: the last line of the results is there, which comes with the last worker.
+has_ended() { tail -n 1 $torture/results | grep -q "^klocks-torture:--- End of test: ${1:-}"; }
 
 # tortures KNOB=VALUE...: a run with these knobs succeeds. One that has failed may never end, with workers stuck
 # in a lock: a while is enough for its last lines.
@@ -28,7 +22,7 @@ tortures() {
 		sleep 0.1
 	done
 	is_state "done" && return
-	wait_end 5
+	eventually 50 has_ended
 	grep '^failure' $torture/results | sed 's/^/# /'
 	return 1
 }
@@ -54,15 +48,13 @@ verdicts() {
 		ktap_print_msg "$lock has no verdict of success"
 		return 1
 	done
-	tail -n 1 $torture/results | grep -q "^klocks-torture:--- End of test: SUCCESS: locks=$(real_locks | wc -l) failed=0"
+	has_ended "SUCCESS: locks=$(real_locks | wc -l) failed=0"
 }
-
-ended_in_failure() { tail -n 1 $torture/results | grep -q '^klocks-torture:--- End of test: FAILURE: '; }
 
 # shellcheck disable=SC2086 # words are wanted
 busted_is_found() {
 	set_knobs lock=lock_busted $some duration_ms=60000 && put $torture/run start && wait_state 5 failed &&
-		grep -q '^lock_busted-torture:--- End of test: FAILURE: ' $torture/results && ended_in_failure
+		grep -q '^lock_busted-torture:--- End of test: FAILURE: ' $torture/results && has_ended "FAILURE: "
 }
 
 # A lock that forgets to wake: the sampler sees it, the results show the lock, and the run keeps the module
@@ -73,10 +65,10 @@ lost_wake_up() {
 		grep -q '^failure: lock_lossy is free, and [0-9]* workers sleep for it' $torture/results &&
 		grep -q '^lock: lock_lossy' $torture/results || return 1
 	# with a verdict there it is about to end
-	if ! tail -n 1 $torture/results | grep -q 'End of test'; then
+	if ! has_ended; then
 		! rmmod klocks 2>/dev/null && ! put $torture/stop 1 || return 1
 	fi
-	wait_end 20 && ended_in_failure
+	eventually 200 has_ended && has_ended "FAILURE: "
 }
 
 # A thread that nobody is going to wake sleeps in a way that counts as hung after a while: without CPUs that
