@@ -1077,6 +1077,14 @@ mod tests {
         cue: Atomic<u32>,
     }
 
+    impl<P: Policy> Scene<P> {
+        /// Gives the cue.
+        fn say(&self, cue: u32) {
+            // ORDERING: Release pairs with the acquire in `Actor::run`: who hears it finds the stage set.
+            self.cue.store(cue, Release);
+        }
+    }
+
     /// The last cue of all: the scene is over.
     const OVER: u32 = u32::MAX;
 
@@ -1115,21 +1123,36 @@ mod tests {
             let thread = Kthread::create(c"klocks_lockref", cue, placement, actor.clone())?;
             Ok((actor, thread))
         }
+
+        /// Whether it has begun at `cue`.
+        fn has_begun(&self, cue: u32) -> bool {
+            // ORDERING: Acquire pairs with the release in `run`.
+            self.begun.load(Acquire) == cue
+        }
+
+        /// Whether what it began at `cue` has come to an end.
+        fn has_ended(&self, cue: u32) -> bool {
+            // ORDERING: Acquire pairs with the release in `run`: `done` is that of this cue.
+            self.ended.load(Acquire) == cue
+        }
     }
 
     impl<P: Policy> Body for Actor<P> {
         fn run(&self) {
             let mut next = self.cue;
             loop {
-                // ORDERING: Acquire and release pair with each other on both sides, here and below.
+                // ORDERING: Acquire pairs with the release in `Scene::say`.
                 let cue = self.scene.cue.load(Acquire);
                 if cue == OVER {
                     return;
                 }
                 if cue >= next {
+                    // ORDERING: Release pairs with the acquire in `has_begun`.
                     self.begun.store(next, Release);
                     let done = (self.op)(&self.scene.lockref);
+                    // Relaxed: the next store releases it.
                     self.done.store(done, Relaxed);
+                    // ORDERING: Release pairs with the acquire in `has_ended`.
                     self.ended.store(next, Release);
                     next += 2;
                 }
@@ -1173,8 +1196,7 @@ mod tests {
 
     impl<P: Policy> Drop for Cast<P> {
         fn drop(&mut self) {
-            // ORDERING: As in `Actor::run`.
-            self.scene.cue.store(OVER, Release);
+            self.scene.say(OVER);
         }
     }
 
@@ -1235,25 +1257,21 @@ mod tests {
             }
             self.rounds += 1;
             guard.set_count(before);
-            // ORDERING: Here and below as in `Actor::run`: a cue releases what comes before it, `begun` and
-            // `ended` are acquired.
-            self.scene.cue.store(first, Release);
+            self.scene.say(first);
             // In the lock's word a waiter is not to be seen where a virtual machine spins without a queue.
-            let waits =
-                |waiter: &Player<P>| soon(PATIENCE, || waiter.0.begun.load(Acquire) == first);
-            let mut came = self.waiter.as_ref().is_none_or(waits);
-            self.scene.cue.store(second, Release);
-            came &= soon(PATIENCE, || self.actor.0.begun.load(Acquire) == second);
+            let (actor, waiter) = (
+                &self.actor.0,
+                self.waiter.as_ref().map(|(waiter, _)| waiter),
+            );
+            let mut came = waiter.is_none_or(|waiter| soon(PATIENCE, || waiter.has_begun(first)));
+            self.scene.say(second);
+            came &= soon(PATIENCE, || actor.has_begun(second));
             let wait = if at_once { PATIENCE } else { 100 };
-            let ended = soon(wait, || self.actor.0.ended.load(Acquire) == second);
+            let ended = soon(wait, || actor.has_ended(second));
             came &= ended || !at_once;
             let frozen = guard.count() == before;
             drop(guard);
-            while self.actor.0.ended.load(Acquire) != second
-                || self
-                    .waiter
-                    .as_ref()
-                    .is_some_and(|w| w.0.ended.load(Acquire) != first)
+            while !(actor.has_ended(second) && waiter.is_none_or(|waiter| waiter.has_ended(first)))
             {
                 udelay(Delta::from_micros(5));
                 task::give_way();
@@ -1264,7 +1282,7 @@ mod tests {
             let outcome = Outcome {
                 at_once: ended,
                 // Relaxed: ordered by its end.
-                done: self.actor.0.done.load(Relaxed),
+                done: actor.done.load(Relaxed),
                 word: lockref.load().0,
             };
             Ok(came.then_some(outcome))

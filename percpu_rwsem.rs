@@ -1310,6 +1310,8 @@ mod tests {
     impl Player {
         fn section(&self) {
             let scene = &self.scene;
+            // ORDERING: Full here and in the next line pairs with the same of the other players: who comes
+            // first, and who is inside with whom, is one order for all.
             scene.at[self.index].store(scene.let_in.fetch_add(1, Full), Relaxed);
             let mut most = scene.inside.fetch_add(1, Full) + 1;
             for _ in 0..2000 {
